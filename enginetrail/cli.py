@@ -1,0 +1,73 @@
+"""The command line: subcommands are loaded when they are called, so ``--help`` stays fast."""
+
+import importlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from typing_extensions import override
+
+from build_events.errors import EngineTrailError
+from enginetrail.home import Home
+
+EXIT_FAULT = 1
+
+# name -> module with a click command of the same name (dashes as underscores), and its summary
+COMMANDS = {
+    "build": ("enginetrail.build", "Build an engine under supervision and record everything."),
+    "runs": ("enginetrail.runs", "List runs, newest first."),
+    "show": ("enginetrail.show", "Show one run: phase tree, cancellation, artifacts."),
+    "collect": ("enginetrail.collect", "Materialize the event log into DuckDB."),
+    "query": ("enginetrail.query", "Run one read-only SQL statement."),
+    "accept": ("enginetrail.accept", "Judge runs by an acceptance test."),
+    "gate": ("enginetrail.gate", "Decide whether a route may be promoted."),
+    "evidence": ("enginetrail.evidence", "Record evidence about a route."),
+}
+
+
+class _LazyGroup(click.Group):
+    @override
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    @override
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _ = COMMANDS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(module), cmd_name)
+        return command
+
+    @override
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(cls=_LazyGroup)
+@click.option(
+    "--home",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the event log and the store.  [default: $ENGINETRAIL_HOME or .enginetrail]",
+)
+@click.version_option(package_name="enginetrail")
+@click.pass_context
+def enginetrail(ctx: click.Context, home: Path | None) -> None:
+    """Observe, cancel, retry and judge TensorRT engine builds."""
+    ctx.obj = Home.from_environment(home, os.environ)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code."""
+    try:
+        result = enginetrail.main(list(arguments), prog_name="enginetrail", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return 130
+    except EngineTrailError as error:
+        click.echo(f"enginetrail: {error}", err=True)
+        return EXIT_FAULT
+    return result if isinstance(result, int) else 0
