@@ -10,7 +10,7 @@ from build_events.state import AnomalyRow, PhaseRow, StreamRow
 
 def run_anomalies(run_id: str, facts: Facts) -> Iterator[AnomalyRow]:
     """Yield what is wrong with the run as a whole."""
-    if facts.first(RunStarted) is None:
+    if facts.own(RunStarted) is None:
         yield AnomalyRow(
             run_id=run_id, stream_id=None, code="no_run_started", detail="the log holds no run.started of this run"
         )

@@ -20,7 +20,7 @@ def judged_digest(facts: Facts) -> str | None:
     Only the run's own end names it: what a sweep found at the target of a killed or lost run counts
     for no gate.
     """
-    finished = facts.first(RunFinished)
+    finished = facts.own(RunFinished)
     return finished.event.artifact_sha256 if finished else None
 
 

@@ -16,7 +16,7 @@ from build_events.state import AnomalyRow, CancellationRow
 def winning_request(facts: Facts) -> Fact[CancelRequested] | None:
     """Return the request that the builder's process named, else the earliest; ``None`` without any."""
     requests = facts.all(CancelRequested)
-    signalled = facts.first(CancelSignalled)
+    signalled = facts.own(CancelSignalled)
     if signalled is not None:
         named = [fact for fact in requests if fact.event.request_id == signalled.event.request_id]
         if named:
@@ -31,31 +31,30 @@ def cancellation_row(run_id: str, facts: Facts) -> tuple[CancellationRow | None,
         return None, ()
     anomalies: list[AnomalyRow] = []
 
-    def leg(cls: type[Event]) -> int | None:
-        reached = facts.first(cls)
+    def leg(reached: Fact[Event] | None) -> int | None:
         if reached is None:
             return None
         elapsed = elapsed_ns(request.record, reached.record)
         if elapsed is None:
-            detail = f"{cls.type} and the request {request.event.request_id} are of different boots"
+            detail = f"{reached.event.type} and the request {request.event.request_id} are of different boots"
             anomalies.append(
                 AnomalyRow(run_id=run_id, stream_id=reached.record.stream.stream_id, code="clock_domain", detail=detail)
             )
             return None
         return max(elapsed, 0)  # before the request: nothing was left to wait for
 
-    observed = facts.first(CancelObserved)
+    observed = facts.own(CancelObserved)
     row = CancellationRow(
         run_id=run_id,
         request_id=request.event.request_id,
         source=request.event.source,
         deadline=request.event.deadline,
         requested_at_ns=request.record.wall_ns,
-        signalled_ns=leg(CancelSignalled),
-        observed_ns=leg(CancelObserved),
+        signalled_ns=leg(facts.own(CancelSignalled)),
+        observed_ns=leg(observed),
         observed_phase_id=observed.event.phase_id if observed else None,
-        returned_ns=leg(BuilderReturned),
-        cleaned_ns=leg(CleanupFinished),
-        exited_ns=leg(ProcessExited),
+        returned_ns=leg(facts.own(BuilderReturned)),
+        cleaned_ns=leg(facts.first(CleanupFinished)),
+        exited_ns=leg(facts.first(ProcessExited)),
     )
     return row, tuple(anomalies)

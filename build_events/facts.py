@@ -38,6 +38,11 @@ class Facts:
         """Return the first fact of a type, or ``None``."""
         return next(iter(self.all(cls)), None)
 
+    def own(self, cls: type[E]) -> Fact[E] | None:
+        """Return the first fact of a type in the main stream: only the build's process may say it."""
+        fact = self.first(cls)
+        return fact if fact is not None and fact.record.stream.role == "main" else None
+
 
 def elapsed_ns(start: Recorded, end: Recorded) -> int | None:
     """Return monotonic nanoseconds from one record to another, negative if it came before.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from build_events import ranges
-from build_events.envelope import Recorded
+from build_events.envelope import Recorded, StreamHeader
 from build_events.events import (
     ArtifactPublished,
     ArtifactPublishing,
@@ -99,12 +99,11 @@ def fold(records: Iterable[Recorded], *, dead_letters: int = 0) -> dict[str, Run
     ``dead_letters`` counts bytes of the log that hold no event; they count against every run given,
     so give the records of one run with them.
     """
-    streams: dict[str, list[Recorded]] = {}
+    streams: dict[StreamHeader, list[Recorded]] = {}
     for record in records:
-        streams.setdefault(record.stream.stream_id, []).append(record)
+        streams.setdefault(record.stream, []).append(record)
     runs: dict[str, list[StreamState]] = {}
-    for items in streams.values():
-        header = items[0].stream
+    for header, items in streams.items():
         if header.run_id is not None:
             runs.setdefault(header.run_id, []).append(advance(StreamState(header=header), items))
     return {run_id: run_state(run_id, states, dead_letters=dead_letters) for run_id, states in runs.items()}

@@ -52,7 +52,7 @@ def run_state(run_id: str, streams: Iterable[StreamState], *, dead_letters: int)
 
 def run_outcome(facts: Facts) -> Outcome | None:
     """Return how the run ended: by its own word, else the supervisor's, else lost; ``None`` while open."""
-    finished = facts.first(RunFinished)
+    finished = facts.own(RunFinished)
     if finished is not None:
         if finished.event.outcome == "completed" and _cancel_came_before_the_end(facts):
             return "completed_despite_cancel"
@@ -119,6 +119,7 @@ def _end_seen_by_supervisor(state: StreamState, facts: Facts) -> int | None:
 
 def _cancel_came_before_the_end(facts: Facts) -> bool:
     exited = facts.first(ProcessExited)
+    # The main stream holds its RunFinished, so there is a last fact.
     end = exited.record if exited else facts.mains[0].kept[-1]
     return any(not _came_after(fact.record, end) for fact in facts.all(CancelRequested))
 
@@ -131,7 +132,7 @@ def _came_after(record: Recorded, end: Recorded) -> bool:
 def _run_row(
     run_id: str, facts: Facts, outcome: Outcome | None, streams: Sequence[StreamRow], dead_letters: int
 ) -> RunRow:
-    started, finished, exited = facts.first(RunStarted), facts.first(RunFinished), facts.first(ProcessExited)
+    started, finished, exited = facts.own(RunStarted), facts.own(RunFinished), facts.first(ProcessExited)
     end = finished or exited
     duration = finished.event.duration_ns if finished else None
     if finished is None and started is not None and exited is not None:
