@@ -1,0 +1,1 @@
+"""The main job from end to end on real input: observe, cancel, retry, judge."""

@@ -1,0 +1,24 @@
+"""``enginetrail query``: one read-only SQL statement."""
+
+import click
+
+from enginetrail.home import Home
+from enginetrail.rows import Format, render, to_rows
+from enginetrail.store import open_store, warn_if_stale
+
+
+@click.command()
+@click.argument("sql")
+@click.option("--format", "how", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
+@click.pass_obj
+def query(home: Home, sql: str, how: Format) -> None:
+    """Run one read-only SQL statement on the views (docs/views.md) and print its rows.
+
+    Works while a collector follows the log, too. Exits 1 if the statement is refused or fails.
+    """
+    with open_store(home) as reader:
+        table = reader.query(sql)
+        warn_if_stale(reader)
+    rows = to_rows(table)
+    columns = list(rows[0]) if rows else table.column_names
+    click.echo(render(rows, columns, how))

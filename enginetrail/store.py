@@ -1,0 +1,64 @@
+"""The store as the commands use it: opened with our views, after the log was taken in."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import click
+
+from analytics.views import view_sql
+from build_events.local_log import LocalLog
+from collector.access import Reader, open_reader
+from enginetrail.home import Home
+from enginetrail.recovery import recover_lost_runs
+from enginetrail.rows import to_rows
+
+Query = Callable[[str, Sequence[object]], list[dict[str, Any]]]
+
+
+def open_store(home: Home) -> AbstractContextManager[Reader]:
+    """Return a reader of the home's store that has seen the log as it stands now.
+
+    Raises:
+        EngineTrailError: another process holds the store and neither answers nor left a snapshot.
+    """
+    return open_reader(
+        home.folder,
+        LocalLog(home.log_folder),
+        view_sql(),
+        runtime_dir=home.runtime_dir,
+        before_ingest=lambda: recover_lost_runs(home),
+    )
+
+
+def querying(reader: Reader) -> Query:
+    """Return the reader's query as rows of plain values."""
+
+    def query(sql: str, parameters: Sequence[object]) -> list[dict[str, Any]]:
+        return to_rows(reader.query(sql, parameters))
+
+    return query
+
+
+def warn_if_stale(reader: Reader) -> None:
+    """Say on standard error when an answer does not cover the whole log."""
+    if reader.snapshot_age_s is not None:
+        click.echo(
+            f"enginetrail: the collector does not answer; its snapshot is {reader.snapshot_age_s:.0f} s old", err=True
+        )
+    elif reader.behind:
+        click.echo("enginetrail: the collector has not yet taken in the whole log; ask again in a moment", err=True)
+
+
+def resolve_run(query: Query, prefix: str) -> str:
+    """Return the one run id that begins with ``prefix``.
+
+    Raises:
+        click.UsageError: no run, or several, begin with it.
+    """
+    found = [row["run_id"] for row in query("SELECT run_id FROM runs WHERE starts_with(run_id, ?) LIMIT 3", [prefix])]
+    if not found:
+        raise click.UsageError(f"no run {prefix!r} in this home; `enginetrail runs` lists them")
+    if len(found) > 1 and prefix not in found:
+        raise click.UsageError(f"{prefix!r} begins several run ids ({', '.join(found)}, ...); give more of it")
+    return prefix if prefix in found else str(found[0])
