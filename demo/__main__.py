@@ -47,7 +47,7 @@ def main() -> int:
     _run("show", retried["run_id"])
     _run(
         "query",
-        "SELECT route, outcome, path, state, size_bytes, left(sha256, 12) AS sha256 FROM artifacts JOIN runs USING (run_id)",
+        "SELECT route, outcome, path, state, size_bytes FROM artifacts JOIN runs USING (run_id)",
     )
     _title("7. SBAT: could the stuck build be observed, interrupted, cleaned, retried and measured?")
     sbat = _run("accept", "stuck-build", cancelled["run_id"], verdict=True)

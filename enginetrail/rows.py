@@ -1,7 +1,7 @@
 """Query results for people and for programs."""
 
 import csv
-import datetime
+import datetime as dt
 import decimal
 import io
 import json
@@ -85,19 +85,26 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 def _value(value: Any) -> Any:
     match value:
-        case decimal.Decimal():
-            return int(value) if value == value.to_integral_value() else float(value)
-        case float() if not math.isfinite(value):
-            return None
-        case bytes():
-            return value.hex()
-        case datetime.datetime() | datetime.date() | datetime.time():
-            return value.isoformat()
-        case datetime.timedelta():
-            return value.total_seconds()
         case dict():
             return {str(key): _value(item) for key, item in value.items()}
         case list() | tuple():
             return [_value(item) for item in value]
-        case _:
+        case float() if not math.isfinite(value):
+            return None
+        case None | str() | bool() | int() | float():
             return value
+        case _:
+            return _foreign(value)
+
+
+def _foreign(value: Any) -> Any:
+    """Return what JSON can hold for a value of a type that it does not know."""
+    match value:
+        case decimal.Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case bytes():
+            return value.hex()
+        case dt.timedelta():
+            return value.total_seconds()
+        case _:
+            return str(value)
