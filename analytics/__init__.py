@@ -1,0 +1,1 @@
+"""Reads the store and decides: SQL views, acceptance tests, gates, policies, decisions."""
