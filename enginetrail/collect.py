@@ -29,7 +29,7 @@ def collect(home: Home, *, following: bool, target: Path | None) -> None:
     """Take what is new in the log into the store, exactly once."""
     if following and target is not None:
         raise click.UsageError("--follow and --replay exclude each other")
-    log = LocalLog(home.log_folder)
+    log = LocalLog.create(home.log_folder)
     if target is not None:
         path = target if target.name else home.folder / REPLAY_NAME
         _report(replay(log, path, view_sql()), path)

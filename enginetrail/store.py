@@ -24,7 +24,7 @@ def open_store(home: Home) -> AbstractContextManager[Reader]:
     """
     return open_reader(
         home.folder,
-        LocalLog(home.log_folder),
+        LocalLog.create(home.log_folder),
         view_sql(),
         runtime_dir=home.runtime_dir,
         before_ingest=lambda: recover_lost_runs(home),

@@ -33,6 +33,4 @@ def _identity() -> dict[str, str]:
 
 
 def _append(home: Home, events: Sequence[Event], header: StreamHeader) -> list[Recorded]:
-    log = LocalLog(home.log_folder)
-    log.create()
-    return EventStream(header, log, clock=clock.system_clock).close(*events)
+    return EventStream(header, LocalLog.create(home.log_folder), clock=clock.system_clock).close(*events)
