@@ -15,6 +15,7 @@ from build_events import ids
 from build_events.clock import Clock, Instant
 from build_events.events import (
     CancelDeferred,
+    CancelObserved,
     CancelRequested,
     CancelSignalled,
     CancelSource,
@@ -42,26 +43,34 @@ class CancelRequest:
 class CancelState:
     """Shared by the monitor (reads), every source (requests) and no-cancel zones (defer).
 
-    ``flag`` and ``level`` are plain attributes that the callbacks read; times ``*_ns`` are monotonic.
+    The attributes are plain and only ever change once, because the callbacks read them without a
+    lock; times ``*_ns`` are monotonic.
     """
 
     def __init__(self, *, clock: Clock, post: Post) -> None:
         self._clock = clock
         self._post = post
         self._first: dict[str, CancelRequest] = {}
+        self._signals: dict[str, object] = {}
         self._zones: list[str] = []
         self._count = itertools.count(1)
         self._requests = 0
+        self.requested = False  # somebody asked; the flag may wait for the end of a zone
         self.flag = False  # step_complete returns its negation
-        self.level: CancelLevel = "none"
         self.signalled_ns: int | None = None  # when the flag became visible
         self.observed_ns: int | None = None  # the first False, set by the monitor
-        self.returned_ns: int | None = None  # the builder's return, set by the run
 
     @property
     def winner(self) -> CancelRequest | None:
         """The first request, or ``None``: it alone names the source of the cancellation."""
         return self._first.get("winner")
+
+    @property
+    def level(self) -> CancelLevel:
+        """``none``, ``requested`` or ``observed``."""
+        if self.observed_ns is not None:
+            return "observed"
+        return "requested" if self.requested else "none"
 
     def request(
         self,
@@ -70,17 +79,24 @@ class CancelState:
         reason: str | None = None,
         deadline: bool = False,
         request_id: str | None = None,
+        at: Instant | None = None,
         announce: bool = True,
     ) -> CancelRequest:
         """Ask the run to stop and return the request that won. Never waits; repeat at will.
 
         ``announce=False``: another process has already written ``cancel.requested`` with this
-        ``request_id`` (the supervisor), so only the signalling is recorded here.
+        ``request_id`` (the supervisor), so only the signalling is recorded here. ``at`` is when that
+        process learned of it, now if not given.
         """
         asked = CancelRequest(
-            request_id=request_id or ids.random_id(), source=source, reason=reason, deadline=deadline, at=self._clock()
+            request_id=request_id or ids.random_id(),
+            source=source,
+            reason=reason,
+            deadline=deadline,
+            at=at or self._clock(),
         )
         winner = self._first.setdefault("winner", asked)
+        self.requested = True
         self._requests = next(self._count)
         if announce and self._requests <= LISTED_REQUESTS:
             event = CancelRequested(request_id=asked.request_id, source=source, reason=reason, deadline=deadline)
@@ -93,6 +109,14 @@ class CancelState:
         elif winner is asked:
             self._post(CancelDeferred(request_id=asked.request_id, zone=zones[0]), asked.at)
         return winner
+
+    def observe(self) -> None:
+        """Record that the run acted on the request outside the builder; the monitor does its own recording."""
+        winner = self.winner
+        if winner is not None and self.observed_ns is None:
+            at = self._clock()
+            self.observed_ns = at.monotonic_ns
+            self._post(CancelObserved(request_id=winner.request_id), at)
 
     @contextmanager
     def zone(self, name: str) -> Iterator[None]:
@@ -112,10 +136,9 @@ class CancelState:
         return max(self._requests - LISTED_REQUESTS, 0)
 
     def _signal(self, winner: CancelRequest) -> None:
-        if self._first.setdefault("signalled", winner) is winner and self.signalled_ns is None:
+        token = object()
+        if self._signals.setdefault("token", token) is token:
             at = self._clock()
             self.signalled_ns = at.monotonic_ns
             self.flag = True
-            if self.level == "none":
-                self.level = "requested"
             self._post(CancelSignalled(request_id=winner.request_id), at)
