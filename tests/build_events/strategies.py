@@ -79,7 +79,7 @@ def records(what: st.SearchStrategy[Event | UnknownEvent] | None = None) -> st.S
         wall_ns=wall_times,
         monotonic_ns=nanoseconds,
         span_id=st.none() | st.text("0123456789abcdef", min_size=16, max_size=16),
-        event=what or (events() | unknown_events()),
+        event=events() | unknown_events() if what is None else what,
     )
 
 
