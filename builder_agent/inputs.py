@@ -1,0 +1,39 @@
+"""The files that a build reads, with their digests."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from build_events.events import InputFile
+from builder_agent.onnx_files import ModelFileError, external_files
+from builder_agent.output_folder import sha256_of
+
+
+def hash_inputs(paths: Iterable[Path | str]) -> tuple[list[InputFile], list[str]]:
+    """Return every input file with its digest, and ``inputs.NAME`` for each that could not be read.
+
+    An ``.onnx`` file brings its external weight files with it. Never raises: what the parser made of
+    the files is for the caller, and a baseline must not end a build.
+    """
+    found: list[InputFile] = []
+    unread: list[str] = []
+    for given in paths:
+        path = Path(given).absolute()
+        is_model = path.suffix == ".onnx"
+        try:
+            found.append(_file(path, "model" if is_model else "other"))
+            weights = external_files(path) if is_model else []
+        except (OSError, ModelFileError):
+            unread.append(f"inputs.{path.name}")
+            continue
+        for weight in weights:
+            try:
+                found.append(_file(weight, "external_weights"))
+            except OSError:
+                unread.append(f"inputs.{weight.name}")
+    return found, unread
+
+
+def _file(path: Path, role: str) -> InputFile:
+    return InputFile.model_validate(
+        {"path": str(path), "role": role, "size_bytes": path.stat().st_size, "sha256": sha256_of(path)}
+    )
