@@ -83,7 +83,7 @@ def decode(payload: bytes) -> Recorded:
             does not allow. The message says which.
     """
     try:
-        envelope = _CloudEvent.model_validate(from_json(payload))
+        envelope = _CloudEvent.model_validate(from_json(payload, allow_inf_nan=False))
         event = decode_event(envelope.type, envelope.data)
         header = StreamHeader(
             stream_id=envelope.streamid,

@@ -87,6 +87,14 @@ def test_whatever_is_no_event_raises_one_kind_of_error(payload: bytes) -> None:
         codec.decode(payload)
 
 
+@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity"])
+def test_a_number_that_json_does_not_have_is_refused(number: bytes) -> None:
+    """Some producers write NaN; it would come out of the log as text that no other reader takes."""
+    payload = wire(type="somebody.elses.v1", data=["NUMBER"]).replace(b'"NUMBER"', number)
+    with pytest.raises(MalformedEventError):
+        codec.decode(payload)
+
+
 @given(wall_ns=wall_times)
 def test_wall_times_keep_their_nanoseconds(wall_ns: int) -> None:
     """ISO 8601 text of a moment gives the moment again."""
