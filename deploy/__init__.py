@@ -1,0 +1,1 @@
+"""How EngineTrail is run: services for tests and docs, images, units, dashboards."""
