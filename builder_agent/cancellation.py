@@ -131,6 +131,12 @@ class CancelState:
                 self._signal(winner)
 
     @property
+    def open_zone(self) -> str | None:
+        """The innermost no-cancel zone that is open, ``None`` outside of all."""
+        zones = self._zones[-1:]
+        return zones[0] if zones else None
+
+    @property
     def unlisted_requests(self) -> int:
         """How many requests came after the listed ones."""
         return max(self._requests - LISTED_REQUESTS, 0)
