@@ -76,7 +76,7 @@ def build_config_hash(
     monitor or times (DESIGN section 7). Equal hashes mean equal orders, not equal engines: TensorRT's
     own output differs between builds of some networks.
     """
-    document = {
+    document: Any = {
         "inputs": sorted([file.role, file.sha256] for file in inputs),
         "networkFlags": network_flags,
         "builderConfig": settings,

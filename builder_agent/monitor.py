@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
+from build_events.clock import system_clock
 from build_events.events import CancelSource, ErrorRecorded
 from builder_agent.cancellation import CancelState
 from builder_agent.phases import FINISH, START, STEP
@@ -57,11 +58,12 @@ class Callbacks:
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._inbox = inbox
-        self._append = inbox.append
+        self._append: Callable[[Any], None] = inbox.append
         self._cancel = cancel
         self._capacity = capacity
         self._clock_ns = clock_ns
         self.dropped = 0  # steps that were not counted because the inbox was full
+        self.called = False  # the builder has started a phase
         self.returned_false = False
         self.fault: Exception | None = None  # the last of our own
         self.interrupts: list[BaseException] = []
@@ -69,6 +71,7 @@ class Callbacks:
     def phase_start(self, phase_name: str, parent_phase: str | None, num_steps: int) -> None:
         """Record the start of a phase."""
         try:
+            self.called = True
             cancel = self._cancel
             self._append(
                 (
@@ -108,6 +111,12 @@ class Callbacks:
         except BaseException as error:  # noqa: BLE001 # nothing may leave a callback
             self._caught("phase_finish", error)
 
+    def detach(self) -> None:
+        """Record nothing and cancel nothing any more: the run is over, and its host may build on with the config."""
+        self._append = _ignore
+        self._capacity = 0
+        self._cancel = CancelState(clock=system_clock, post=_ignore)
+
     def _refuse(self, phase_name: str, step: int) -> bool:
         """Return ``False`` and see to it that the first one is recorded."""
         try:
@@ -132,6 +141,10 @@ class Callbacks:
             self._cancel.request(interrupt_source(error), reason=f"{type(error).__name__} inside {where}")
         except BaseException as again:  # noqa: BLE001 # a second interrupt inside the first: its request stands
             self.interrupts.append(again)
+
+
+def _ignore(*_: object) -> None:
+    pass
 
 
 def interrupt_source(error: BaseException) -> CancelSource:

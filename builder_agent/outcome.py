@@ -40,12 +40,10 @@ def conclude(evidence: Evidence) -> Conclusion:
         return Conclusion(outcome="completed")
     if evidence.artifact_error is not None:
         return _failed("artifact_write", str(evidence.artifact_error))
-    if evidence.discarded_late or (evidence.builder_returned and evidence.returned_false):
+    if evidence.discarded_late or evidence.returned_false:
         return Conclusion(outcome="cancelled")
     if evidence.exception is not None:
         return _after_exception(evidence, evidence.exception)
-    if evidence.returned_false:
-        return Conclusion(outcome="cancelled")
     if not evidence.builder_returned:
         return _failed("no_engine", "the run ended without run.save or run.build")
     return _refused(evidence)
@@ -60,7 +58,7 @@ def public_outcome(conclusion: Conclusion, *, cancel_requested: bool) -> Outcome
 
 def _after_exception(evidence: Evidence, exception: BaseException) -> Conclusion:
     # An interrupt that ended the body is a request that was obeyed.
-    if evidence.cancel_requested and (evidence.returned_false or not isinstance(exception, Exception)):
+    if evidence.cancel_requested and not isinstance(exception, Exception):
         return Conclusion(outcome="cancelled")
     return _failed(type(exception).__qualname__, str(exception))
 

@@ -1,6 +1,6 @@
 """What a run is given: values only, read by nobody from the environment."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -37,5 +37,6 @@ class RunSettings:
     retry_policy: RetryPolicy | None = None
     deadline_ns: int | None = None  # counted from command_started_monotonic_ns
     command_started_monotonic_ns: int | None = None
+    discard_late: bool = False  # publish no engine that came after a request to stop
     lease_ns: int = 60 * NS_PER_S
-    delivery: DeliverySettings = DeliverySettings()
+    delivery: DeliverySettings = field(default_factory=DeliverySettings)

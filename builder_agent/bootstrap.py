@@ -1,0 +1,95 @@
+"""The composition root of embedded use: reads the environment, makes ids, opens the local log."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from build_events import clock, ids
+from build_events.envelope import Recorded
+from build_events.events import RetryPolicy
+from build_events.local_log import LocalLog
+from builder_agent.errors import UsageError
+from builder_agent.session import RunSession
+from builder_agent.settings import DeliverySettings, RunSettings
+
+DEFAULT_HOME = ".enginetrail"
+LOG_FOLDER = "log"
+# W3C Trace Context: version, trace id, parent id, flags.
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?P<trace>[0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}.*")
+
+
+def observe(
+    *,
+    route: str,
+    output: str | os.PathLike[str],
+    home: str | os.PathLike[str] | None = None,
+    retry_of: str | None = None,
+    retry_policy: RetryPolicy | None = None,
+    signals: bool = False,
+    package: str | None = None,
+    discard_late: bool = False,
+    delivery: DeliverySettings | None = None,
+) -> RunSession:
+    """Return a run to be used as a context manager: it observes one build in this process.
+
+    Events go to the log under ``home``, else ``$ENGINETRAIL_HOME``, else ``.enginetrail`` here. A log
+    that cannot be written is said once, through ``logging``, and the build goes on without it.
+    ``retry_of`` names the run that this one retries. ``signals=True`` makes SIGINT and SIGTERM
+    cancellation requests while the run lives. ``package`` (``tensorrt_rtx`` or ``tensorrt``) is needed
+    only where a process has imported both. ``discard_late`` publishes no engine that came after a
+    request to stop.
+
+    Raises:
+        UsageError: the arguments contradict each other.
+    """
+    if not route:
+        raise UsageError("route is empty: name the path under review, e.g. resnet50/fp16/sm89")
+    if retry_policy is not None and retry_of is None:
+        raise UsageError("retry_policy is given without retry_of: name the run that this one retries")
+    folder = Path(home if home is not None else os.environ.get("ENGINETRAIL_HOME", DEFAULT_HOME)).absolute()
+    settings = RunSettings(
+        route=route,
+        output=Path(output).absolute(),
+        run_id=ids.random_id(),
+        trace_id=trace_id_from(os.environ),
+        stream_id=ids.random_id(),
+        retry_of=retry_of,
+        retry_policy=retry_policy,
+        discard_late=discard_late,
+        delivery=delivery or DeliverySettings(),
+    )
+    log = _HomeLog(folder / LOG_FOLDER)
+    return RunSession(
+        settings,
+        writer=log,
+        clock=clock.system_clock,
+        boot_id=clock.boot_id(),
+        on_closed=log.close,
+        signals=signals,
+        package=package,
+    )
+
+
+def trace_id_from(environment: Mapping[str, str]) -> str:
+    """Return the trace id of ``TRACEPARENT`` (W3C Trace Context), or a new one where it is not valid."""
+    match = _TRACEPARENT.fullmatch(environment.get("TRACEPARENT", ""))
+    given = match["trace"] if match else ""
+    return given if given.strip("0") else ids.trace_id()
+
+
+class _HomeLog:
+    """The local log, made with the first append: what fails there is a log that is not available."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._log: LocalLog | None = None
+
+    def append(self, records: Sequence[Recorded]) -> None:
+        if self._log is None:
+            self._log = LocalLog.create(self._folder)
+        self._log.append(records)
+
+    def close(self) -> None:
+        if self._log is not None:
+            self._log.close()

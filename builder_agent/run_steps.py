@@ -1,0 +1,238 @@
+"""What happens in a run, step by step. Every step runs on the run's worker thread."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+from build_events import ids
+from build_events.events import (
+    ArtifactPublished,
+    BuilderReturned,
+    CancelRequested,
+    ErrorRecorded,
+    RunFinished,
+    TimingCacheRecorded,
+)
+from builder_agent import tensorrt_rtx_backend, timing_cache
+from builder_agent.artifact import ArtifactWriter
+from builder_agent.baseline import full_baseline, partial_baseline
+from builder_agent.build_call import watched
+from builder_agent.errors import ArtifactWriteError
+from builder_agent.outcome import Conclusion, Evidence, conclude
+from builder_agent.output_folder import inventory
+from builder_agent.process_facts import observe_process
+from builder_agent.recording import Recording
+from builder_agent.retry import plan_retry
+from builder_agent.run_facts import clean_up, degrade, run_started
+from builder_agent.settings import RunSettings
+from builder_agent.timing_cache import CacheBefore
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the run saw so far."""
+
+    began_ns: int = 0
+    baseline: bool = False
+    cache: TimingCacheRecorded | None = None
+    returned: bool = False
+    errors: list[str] = field(default_factory=list)
+    published: ArtifactPublished | None = None
+    artifact_error: ArtifactWriteError | None = None
+    discarded_late: bool = False
+
+
+class RunSteps:
+    """The steps, and what they saw. Events are posted in the order in which things happen."""
+
+    def __init__(self, settings: RunSettings, recording: Recording) -> None:
+        self._settings = settings
+        self._recording = recording
+        self._post = recording.post
+        self.artifact = ArtifactWriter(settings.output, settings.run_id, post=self._post, durable=recording.durable)
+        self._seen = _Seen()
+
+    @property
+    def published(self) -> ArtifactPublished | None:
+        """The artifact, once it stands at its target."""
+        return self._seen.published
+
+    def begin(self) -> None:
+        """Open the stream: run.started first, then how things stand before the build."""
+        at = self._recording.clock()
+        self._seen.began_ns = at.monotonic_ns
+        self._post(run_started(self._settings), at)
+        self._observe("before")
+        self._recording.durable()
+
+    def see_without_config(self, trt: ModuleType | None) -> None:
+        """Record the part of the baseline that needs no builder objects, unless one is recorded."""
+        if self._seen.baseline:
+            return
+        self._seen.baseline = True
+        baseline = degrade("baseline", lambda: partial_baseline(self._settings.output, trt), self._post)
+        if baseline is not None:
+            self._post(baseline)
+        if trt is not None and trt.__name__ == tensorrt_rtx_backend.NAME:
+            cache = TimingCacheRecorded(mode="cold", reason="cache_noop")
+        else:
+            cache = TimingCacheRecorded(mode=None, reason="unobserved: only run.build sees the builder config")
+        self._record_cache(cache)
+
+    def build(
+        self,
+        trt: ModuleType,
+        builder: Any,
+        network: Any,
+        config: Any,
+        *,
+        inputs: Sequence[Path | str],
+        profiles: Sequence[Any],
+    ) -> None:
+        """Record the baseline, build, record the return, publish.
+
+        Raises:
+            ArtifactWriteError: the engine could not be written.
+            BaseException: whatever the builder's binding raises.
+        """
+        cache = self._see_config(trt, network, config, inputs, profiles)
+        monitor = self._recording.monitor_of(trt)
+        with watched(trt, builder, network, config, monitor=monitor, post=self._post) as recorder:
+            try:
+                engine = builder.build_serialized_network(network, config)
+            finally:
+                self._seen.errors = recorder.messages
+        self.returned(engine)
+        changed = degrade("timing_cache", lambda: timing_cache.after_build(cache), self._post) if cache else None
+        if changed is not None:
+            self._record_cache(changed)
+        self.publish(engine)
+
+    def returned(self, engine: Any) -> None:
+        """Record that the call into the builder came back."""
+        monitor = self._recording.monitor
+        self._seen.returned = True
+        self._post(
+            BuilderReturned(
+                engine=engine is not None,
+                size_bytes=None if engine is None else memoryview(engine).nbytes,
+                returned_false=monitor is not None and monitor.returned_false,
+            )
+        )
+
+    def publish(self, engine: Any) -> None:
+        """Write and publish the engine, if there is one and it is wanted.
+
+        Raises:
+            ArtifactWriteError: it could not be written.
+        """
+        if engine is None:
+            return
+        cancel = self._recording.cancel
+        if self._settings.discard_late and cancel.requested:
+            self._seen.discarded_late = True
+            cancel.observe()
+            return
+        with cancel.zone("publish"):
+            try:
+                self._seen.published = self.artifact.save(memoryview(engine).cast("B"))
+            except ArtifactWriteError as error:
+                self._seen.artifact_error = error
+                self._post(ErrorRecorded(component="agent", code=error.error_type, message=str(error)))
+                raise
+
+    def conclusion(self, exception: BaseException | None = None) -> Conclusion:
+        """Return how the run stands, or ends if ``exception`` leaves its body."""
+        seen, monitor = self._seen, self._recording.monitor
+        return conclude(
+            Evidence(
+                published=seen.published is not None,
+                discarded_late=seen.discarded_late,
+                builder_returned=seen.returned,
+                returned_false=monitor is not None and monitor.returned_false,
+                cancel_requested=self._recording.cancel.requested,
+                builder_errors=seen.errors,
+                monitor_fault=None if monitor is None else monitor.fault,
+                artifact_error=seen.artifact_error,
+                exception=exception,
+            )
+        )
+
+    def end(self, exception: BaseException | None) -> Conclusion:
+        """Record how things stand after the build, close the stream, and return how the run ended."""
+        monitor = self._recording.monitor
+        if monitor is not None:
+            monitor.detach()
+            if monitor.called and not self._seen.returned:
+                self._post(BuilderReturned(engine=False, returned_false=monitor.returned_false))
+        if isinstance(exception, Exception) and exception is not self._seen.artifact_error:
+            code, message = type(exception).__qualname__, str(exception)
+            self._post(ErrorRecorded(component="agent", code=code, message=message))
+        conclusion = self.conclusion(exception)
+        with self._recording.cancel.zone("cleanup"):
+            cleanup = clean_up(self._settings.output, self._settings.run_id, self._post)
+            self._observe("after")
+            self._post(cleanup)
+        self._tell_unlisted_requests()
+        cache = self._seen.cache
+        plan = plan_retry(
+            conclusion.outcome,
+            cache_mode=cache.mode if cache else None,
+            cache_reason=cache.reason if cache else None,
+            error_type=conclusion.error_type,
+        )
+        if plan is not None:
+            self._post(plan)
+        self._recording.delivery.close(self._finished(conclusion))
+        return conclusion
+
+    def _finished(self, conclusion: Conclusion) -> RunFinished:
+        published = self._seen.published
+        return RunFinished(
+            outcome=conclusion.outcome,
+            error_type=conclusion.error_type,
+            error_message=conclusion.error_message,
+            duration_ns=max(self._recording.clock().monotonic_ns - self._seen.began_ns, 0),
+            artifact_sha256=published.sha256 if published else None,
+        )
+
+    def _see_config(
+        self, trt: ModuleType, network: Any, config: Any, inputs: Sequence[Path | str], profiles: Sequence[Any]
+    ) -> CacheBefore | None:
+        output = self._settings.output
+        baseline = degrade(
+            "baseline",
+            lambda: full_baseline(output, trt, network, config, inputs=inputs, profiles=profiles),
+            self._post,
+        )
+        if baseline is None:
+            self.see_without_config(trt)
+        else:
+            self._seen.baseline = True
+            self._post(baseline)
+        cache = degrade("timing_cache", lambda: timing_cache.before_build(trt, trt.__name__, config), self._post)
+        if cache is not None:
+            self._record_cache(cache.event)
+        return cache
+
+    def _record_cache(self, event: TimingCacheRecorded) -> None:
+        self._seen.cache = event
+        self._post(event)
+
+    def _observe(self, moment: Literal["before", "after"]) -> None:
+        process = degrade("process", lambda: observe_process(moment), self._post)
+        if process is not None:
+            self._post(process)
+        published = self._seen.published
+        known = {self._settings.output: published.sha256} if published else {}
+        files = degrade("inventory", lambda: inventory(self._settings.output, moment, known), self._post)
+        if files is not None:
+            self._post(files)
+
+    def _tell_unlisted_requests(self) -> None:
+        cancel, winner = self._recording.cancel, self._recording.cancel.winner
+        if winner is not None and cancel.unlisted_requests:
+            reason = f"{cancel.unlisted_requests} further requests, not listed one by one"
+            self._post(CancelRequested(request_id=ids.random_id(), source=winner.source, reason=reason))
