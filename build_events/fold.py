@@ -7,7 +7,6 @@ nothing. This is the only place that knows what a run's events mean; never again
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 from build_events import ranges
 from build_events.envelope import Recorded, StreamHeader
@@ -31,6 +30,7 @@ from build_events.events import (
     RunStarted,
     StreamClosed,
 )
+from build_events.phase_fold import PhaseFact, fact_of, merge_phases
 from build_events.run_rows import run_state
 from build_events.state import PhaseState, Ranges, RunState, StreamState
 
@@ -55,13 +55,20 @@ PHASES: tuple[type[Event], ...] = (PhaseStarted, PhaseProgressed, PhaseFinished)
 FOLDED_TYPES: frozenset[str] = frozenset(cls.type for cls in (*KEPT, *PHASES))
 
 
-def advance(state: StreamState, records: Iterable[Recorded], *, also_seen: Ranges = ()) -> StreamState:
+def advance(
+    state: StreamState,
+    records: Iterable[Recorded],
+    *,
+    phase_facts: Iterable[PhaseFact] = (),
+    also_seen: Ranges = (),
+) -> StreamState:
     """Return the state after these records of its stream, in any order.
 
-    ``also_seen`` are sequences whose events the fold does not read, so need not be decoded. A record
-    whose sequence is in ``state.seen`` is a duplicate and changes nothing.
+    ``also_seen`` are sequences whose events the fold does not read, so need not be decoded, or whose
+    events are given as ``phase_facts``, in order and each once. A record whose sequence is in
+    ``state.seen`` is a duplicate and changes nothing.
     """
-    phases = dict(state.phases)
+    facts = list(phase_facts)
     kept = list(state.kept)
     new: set[int] = set()
     for record in records:
@@ -70,12 +77,12 @@ def advance(state: StreamState, records: Iterable[Recorded], *, also_seen: Range
         new.add(record.sequence)
         event = record.event
         if isinstance(event, (PhaseStarted, PhaseProgressed, PhaseFinished)):
-            phases[event.phase_id] = _merge_phase(phases.get(event.phase_id), event, record.wall_ns)
+            facts.append(fact_of(record, event))
         elif isinstance(event, KEPT):
             kept.append(record)
     kept.sort(key=lambda record: record.sequence)
     seen = ranges.union(state.seen, ranges.union(ranges.of(new), also_seen))
-    return dataclasses.replace(state, seen=seen, phases=phases, kept=tuple(kept))
+    return dataclasses.replace(state, seen=seen, phases=merge_phases(state.phases, facts), kept=tuple(kept))
 
 
 def is_late(state: StreamState, sequence: int) -> bool:
@@ -113,33 +120,3 @@ def fold_run(records: Sequence[Recorded], *, dead_letters: int = 0) -> RunState 
     """Return the one run that these records are about, or ``None`` without records of a run."""
     runs = fold(records, dead_letters=dead_letters)
     return next(iter(runs.values()), None)
-
-
-def _merge_phase(
-    before: PhaseState | None, event: PhaseStarted | PhaseProgressed | PhaseFinished, wall_ns: int
-) -> PhaseState:
-    known = before or PhaseState(
-        phase_id=event.phase_id, name=event.name, parent_id=event.parent_id, steps_total=event.steps_total
-    )
-    steps_seen = max(known.steps_seen, event.steps_seen)
-    match event:
-        case PhaseStarted():
-            return dataclasses.replace(known, steps_seen=steps_seen, started_at_ns=wall_ns)
-        case PhaseProgressed():
-            gap = max(known.longest_gap_ns or 0, event.longest_gap_ns)
-            return dataclasses.replace(known, steps_seen=steps_seen, longest_gap_ns=gap)
-        case PhaseFinished():
-            return dataclasses.replace(
-                known,
-                steps_seen=steps_seen,
-                longest_gap_ns=max(known.longest_gap_ns or 0, event.longest_gap_ns),
-                duration_ns=event.duration_ns,
-                ended=_ended(event),
-            )
-
-
-def _ended(event: PhaseFinished) -> Literal["finished", "cancelled", "failed"]:
-    # A cancelled build records its cancellation as an error too: the cancellation is the cause.
-    if event.cancel_state == "observed":
-        return "cancelled"
-    return "failed" if event.after_error else "finished"
