@@ -1,12 +1,12 @@
 -- baselines: what a run built with, read back from the objects and the machine.
 -- Grain:   event_id
 -- Reads:   events
--- Units:   recorded_at is UTC wall clock
+-- Units:   time is UTC wall clock
 -- Missing: a null column is named in unobserved, or has its reason in the *_absence column
 CREATE OR REPLACE VIEW baselines AS
 SELECT
     run_id, -- the run
-    recorded_at, -- when
+    time, -- when
     build_config_hash, -- SHA-256 of inputs, flags, builder configuration, targets and TensorRT version
     tensorrt_package, -- tensorrt or tensorrt_rtx
     tensorrt_version, -- as the package reports it
@@ -26,7 +26,7 @@ SELECT
 FROM (
     SELECT
         run_id,
-        time AS recorded_at,
+        time,
         data->>'$.build_config_hash' AS build_config_hash,
         data->>'$.tensorrt_package' AS tensorrt_package,
         data->>'$.tensorrt_version' AS tensorrt_version,

@@ -1,12 +1,12 @@
 -- caches: how a run used its timing cache, and why.
 -- Grain:   event_id
 -- Reads:   events
--- Units:   recorded_at is UTC wall clock
+-- Units:   time is UTC wall clock
 -- Missing: a null mode is unobserved; a run that never came to its cache has no row
 CREATE OR REPLACE VIEW caches AS
 SELECT
     run_id, -- the run
-    recorded_at, -- when
+    time, -- when
     mode, -- cold, reused, updated, discarded, quarantined; null where unobserved
     reason, -- why; cache_noop where the builder ignores timing caches
     path, -- the shared cache file
@@ -16,7 +16,7 @@ SELECT
 FROM (
     SELECT
         run_id,
-        time AS recorded_at,
+        time,
         data->>'$.mode' AS mode,
         data->>'$.reason' AS reason,
         data->>'$.path' AS path,

@@ -9,7 +9,7 @@ WITH decided AS (
         event_id,
         run_id,
         route,
-        time AS recorded_at,
+        time,
         data->>'$.kind' AS kind,
         data->>'$.verdict' AS verdict,
         data->>'$.artifact_sha256' AS artifact_digest,
@@ -33,7 +33,7 @@ SELECT
     verdict, -- pass, hold, reject
     event_id NOT IN (SELECT event_id FROM superseded) AS current, -- superseded by no other decision
     artifact_digest, -- SHA-256 of the judged artifact; null where there is none
-    recorded_at, -- when the decision was recorded
+    time, -- when the decision was recorded
     as_of, -- the time at which it was evaluated
     policy_sha256, -- digest of the policy that was applied
     evaluator_version, -- of the rules that were applied

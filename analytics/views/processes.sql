@@ -1,12 +1,12 @@
 -- processes: resources of the building process at one moment.
 -- Grain:   event_id
 -- Reads:   events
--- Units:   observed_at is UTC wall clock; *_bytes is bytes; cpu_ms is user + system time since the process began
+-- Units:   time is UTC wall clock; *_bytes is bytes; cpu_ms is user + system time since the process began
 -- Missing: a null gpu_memory_bytes has its reason in gpu_unobserved
 CREATE OR REPLACE VIEW processes AS
 SELECT
     run_id, -- the run
-    observed_at, -- when
+    time, -- when
     moment, -- before, during, after the build
     pid, -- of the building process
     rss_bytes, -- resident memory
@@ -19,7 +19,7 @@ SELECT
 FROM (
     SELECT
         run_id,
-        time AS observed_at,
+        time,
         data->>'$.moment' AS moment,
         (data->>'$.pid')::BIGINT AS pid,
         (data->>'$.rss_bytes')::BIGINT AS rss_bytes,

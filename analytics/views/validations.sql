@@ -1,7 +1,7 @@
 -- validations: one row per comparison of an artifact with its reference, a fact apart from the build.
 -- Grain:   event_id
 -- Reads:   events
--- Units:   recorded_at is UTC wall clock; samples counts comparisons
+-- Units:   time is UTC wall clock; samples counts comparisons
 -- Missing: an artifact that nobody validated has no row
 CREATE OR REPLACE VIEW validations AS
 SELECT
@@ -11,7 +11,7 @@ SELECT
     runtime_target, -- where it ran, e.g. sm89
     samples, -- comparisons made
     detail, -- the validator's own words
-    recorded_at, -- when
+    time, -- when
     run_id, -- subject, where a validator recorded it about a run
     route, -- subject, where it was recorded about a route
     event_id -- the fact
@@ -23,7 +23,7 @@ FROM (
         data->>'$.runtime_target' AS runtime_target,
         (data->>'$.samples')::BIGINT AS samples,
         data->>'$.detail' AS detail,
-        time AS recorded_at,
+        time,
         run_id,
         route,
         event_id

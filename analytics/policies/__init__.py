@@ -1,0 +1,1 @@
+"""The packaged policies, one TOML file each."""

@@ -1,0 +1,56 @@
+"""The stuck-build acceptance test over a store."""
+
+from collections.abc import Sequence
+
+from analytics.errors import UnknownRunError
+from analytics.gather import Query, gather, is_in
+from analytics.policy import Policy
+from analytics.sbat.report import SbatReport, judge_trial
+from analytics.sbat.trial import Trial
+from build_events import events as ev
+from build_events.events import Event
+
+READ: tuple[type[Event], ...] = (
+    ev.RunStarted, ev.BaselineRecorded, ev.TimingCacheRecorded, ev.HeartbeatRecorded, ev.ProcessObserved,
+    ev.CancelRequested, ev.CancelSignalled, ev.CancelObserved, ev.BuilderReturned, ev.ErrorRecorded,
+    ev.ArtifactInventoried, ev.ArtifactPublished, ev.ArtifactQuarantined, ev.ArtifactRemoved, ev.CleanupFinished,
+    ev.RunFinished, ev.RetryPlanned, ev.ProcessExited, ev.ValidationRecorded,
+)  # fmt: skip
+SBAT_TYPES = frozenset(cls.type for cls in READ)
+
+# Runs are linked both ways: a retry names the run that it retries.
+_CHAIN = """
+WITH RECURSIVE
+links AS (
+    SELECT run_id AS one, retry_of AS other FROM store.runs WHERE retry_of IS NOT NULL
+    UNION ALL
+    SELECT retry_of, run_id FROM store.runs WHERE retry_of IS NOT NULL
+),
+chain AS (
+    SELECT run_id FROM store.runs WHERE {given}
+    UNION
+    SELECT links.other FROM links JOIN chain ON links.one = chain.run_id
+)
+SELECT run_id, route FROM store.runs WHERE run_id IN (SELECT run_id FROM chain)
+"""
+
+
+def judge(query: Query, run_ids: Sequence[str], policy: Policy, *, as_of_ns: int, behind: bool = False) -> SbatReport:
+    """Judge runs together with their retry chains, as one test.
+
+    ``as_of_ns`` is the time that ages are counted to, in wall-clock nanoseconds; ``behind`` says that
+    the store has not taken in the whole log.
+
+    Raises:
+        UnknownRunError: the store holds nothing of a given run.
+        EvidenceError: the store holds what this release cannot read.
+    """
+    rows = query(_CHAIN.format(given=is_in("run_id", run_ids)), list(run_ids))
+    known = {row["run_id"] for row in rows}
+    unknown = sorted(set(run_ids) - known)
+    if unknown:
+        raise UnknownRunError(f"no run {', '.join(unknown)} in the store; list them: enginetrail runs")
+    routes = sorted({row["route"] for row in rows if row["route"] is not None})
+    gathered = gather(query, sorted(known), routes, SBAT_TYPES, behind=behind)
+    trial = Trial(evidence=gathered.evidence, policy=policy, as_of_ns=as_of_ns)
+    return judge_trial(trial, run_ids, gathered.decisions)
