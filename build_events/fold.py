@@ -65,7 +65,7 @@ def advance(
     """Return the state after these records of its stream, in any order.
 
     ``also_seen`` are sequences whose events the fold does not read, so need not be decoded, or whose
-    events are given as ``phase_facts``, in order and each once. A record whose sequence is in
+    events are given as ``phase_facts``, each once. A record whose sequence is in
     ``state.seen`` is a duplicate and changes nothing.
     """
     facts = list(phase_facts)

@@ -11,6 +11,7 @@ from build_events.state import PhaseState
 class PhaseFact(NamedTuple):
     """What the fold reads of a phase event. A store with these columns need not make the event again."""
 
+    sequence: int  # first, so that facts sort by it
     type: str
     wall_ns: int
     phase_id: int
@@ -27,6 +28,7 @@ class PhaseFact(NamedTuple):
 def fact_of(record: Recorded, event: PhaseStarted | PhaseProgressed | PhaseFinished) -> PhaseFact:
     """Return what the fold reads of ``event``, which ``record`` carries."""
     return PhaseFact(
+        sequence=record.sequence,
         type=event.type,
         wall_ns=record.wall_ns,
         phase_id=event.phase_id,
@@ -42,9 +44,9 @@ def fact_of(record: Recorded, event: PhaseStarted | PhaseProgressed | PhaseFinis
 
 
 def merge_phases(phases: Mapping[int, PhaseState], facts: Iterable[PhaseFact]) -> dict[int, PhaseState]:
-    """Return the phases after these facts, which are in the order of their sequence."""
+    """Return the phases after these facts, in any order, none of them known before."""
     news: dict[int, list[PhaseFact]] = {}
-    for fact in facts:
+    for fact in sorted(facts):
         news.setdefault(fact.phase_id, []).append(fact)
     return {**phases, **{number: _merged(phases.get(number), news[number]) for number in news}}
 
