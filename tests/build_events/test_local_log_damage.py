@@ -21,6 +21,11 @@ MEBIBYTE = 1 << 20
 BEATS: list[Event] = [BEAT] * 5
 
 
+def checked(body: bytes) -> bytes:
+    """Return a line whose checksum fits, whatever it holds."""
+    return frame(body + b"}")[:-1]
+
+
 @pytest.fixture
 def log(tmp_path: Path) -> LocalLog:
     """An empty log."""
@@ -70,7 +75,10 @@ def test_a_flipped_bit_costs_one_event_and_is_kept_with_its_place(log: LocalLog,
         (b'{"specversion":"1.0"}', "no_checksum"),
         (b'{"a":1,"crc":"00000000"}', "bad_checksum"),
         (b"\xff\xfe{}", "not_utf8"),
-        (b'{"a":"\xff","crc":"8c8fbc34"}', "not_utf8"),
+        (checked(b'{"a":"\xff"'), "not_utf8"),
+        (checked(b'{"a":"\xed\xa0\x80"'), "not_utf8"),
+        (checked(b"[1"), "not_json"),
+        (checked(b'"a"'), "not_json"),
     ],
 )
 def test_a_line_that_holds_no_event_is_refused_with_its_reason(

@@ -185,6 +185,8 @@ def test_half_a_line_of_a_failed_append_is_never_glued_to_another(tmp_path: Path
         assert content(log).sequences[:acknowledged] == list(range(acknowledged))
         assert content(log).rejects == []
         log.append(failed)
+        assert content(log).reasons == ["torn_tail"]  # final, although the writer lives on
+        assert content(log).positions == log.ends()
         release()
         stream.close()
     got = content(log)

@@ -55,23 +55,27 @@ def test_a_live_run_is_never_taken_for_finished(log: LocalLog) -> None:
     assert reader.ends() == got.positions
 
 
-def test_finished_runs_are_not_listed_again(log: LocalLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second poll lists no folder of a run; it only looks whether the folder changed."""
+def test_finished_runs_are_neither_listed_nor_opened_again(log: LocalLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second poll only looks whether the folder of a run changed."""
     for number in range(20):
         stream_in(log, f"run-{number}", "main").close(BEAT)
     age(log.folder)
     reader = LocalLog(log.folder)
     seen = content(reader).positions
-    listed: list[str] = []
-    scandir = os.scandir
+    touched: list[str] = []
 
-    def watched(path: str) -> Any:
-        listed.append(path)
-        return scandir(path)
+    def watched(original: Any) -> Any:
+        def call(path: str, *arguments: int) -> Any:
+            touched.append(path)
+            return original(path, *arguments)
 
-    monkeypatch.setattr(os, "scandir", watched)
+        return call
+
+    monkeypatch.setattr(os, "scandir", watched(os.scandir))
+    monkeypatch.setattr(os, "open", watched(os.open))
     assert content(reader, seen).records == []
-    assert [Path(path).name for path in listed] == ["runs", "routes"]
+    assert reader.ends() == seen
+    assert [Path(path).name for path in touched] == ["runs", "routes"] * 2
 
 
 def test_sources_come_in_a_fixed_order(log: LocalLog) -> None:
