@@ -1,5 +1,8 @@
 import json
 import re
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from typing import get_type_hints
 
@@ -61,3 +64,13 @@ def test_an_unknown_argument_is_wrong_usage(tmp_path: Path) -> None:
     """The command refuses what it does not know, and writes nothing."""
     assert schemas.main(["--chek"], tmp_path) == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_wheel_carries_the_schemas(tmp_path: Path) -> None:
+    """Consumers in other languages take them from the package."""
+    root = schemas.FOLDER.parents[1]
+    line = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(line, cwd=root, check=True, capture_output=True)
+    [wheel] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert {f"build_events/schema/{name}" for name in schemas.files()} <= set(archive.namelist())
