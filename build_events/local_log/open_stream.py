@@ -29,6 +29,7 @@ class OpenStream:
         self._number = -1
         self._size = 0
         self._spoiled = False  # the segment may end in half a line
+        self._named = False  # the segment's and the lock's entries in the folder are durable
         self._inherited = False  # this is a forked child; the parent is the writer
 
     def append(self, data: bytes) -> None:
@@ -85,6 +86,9 @@ class OpenStream:
                 _open_streams.add(self)
         if self._segment is None or self._spoiled or self._size >= self._segment_bytes:
             self._next_segment()
+        if not self._named:
+            sync_folder(self.place.folder)
+            self._named = True
         assert self._segment is not None
         return self._segment
 
@@ -98,8 +102,7 @@ class OpenStream:
             with contextlib.suppress(FileExistsError):  # of an earlier writer of this closed stream
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
                 self._segment = os.open(self.place.segment(self._number), flags, 0o644)
-        self._size, self._spoiled = 0, False
-        sync_folder(self.place.folder)  # of the lock file too
+        self._size, self._spoiled, self._named = 0, False, False
 
     def _write(self, segment: int, data: bytes) -> None:
         written = 0

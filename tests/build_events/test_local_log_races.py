@@ -148,6 +148,31 @@ def test_append_returns_after_the_data_and_the_names_are_durable(
     assert synced[3:] == ["fdatasync main.0000.jsonl"]
 
 
+def test_a_segment_whose_name_is_not_durable_yet_acknowledges_nothing(
+    log: LocalLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the sync of the folder fails, the repeated append does it again before it returns."""
+    stream = stream_in(log, "run-1", "main")
+    records = [stream.record(BEAT)]
+    fsync, left = os.fsync, [OSError(5, "Input/output error")]
+    synced: list[str] = []
+
+    def fail_once(descriptor: int) -> None:
+        name = Path(f"/proc/self/fd/{descriptor}").readlink().name
+        if name == "run-1" and left:
+            raise left.pop()
+        fsync(descriptor)
+        synced.append(name)
+
+    monkeypatch.setattr(os, "fsync", fail_once)
+    with pytest.raises(LogUnavailableError, match="Input/output error"):
+        log.append(records)
+    assert synced == ["runs"]
+    log.append(records)
+    assert synced == ["runs", "run-1"]
+    assert content(log).sequences == [0]
+
+
 def test_after_a_failed_fdatasync_nothing_more_goes_to_that_segment(
     log: LocalLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
