@@ -16,7 +16,7 @@ from deploy.services.probe import kafka_answers
 from deploy.services.spec import SOURCES, Launch, Place, Ports, fill
 from deploy.services.tools import INSTALL, Tools, tail
 
-_MAJOR = 4  # of a Kafka on PATH that is used instead of the one pinned in the pom
+_LOWEST, _BELOW = (4,), (5,)  # of a Kafka on PATH, used instead of the one that the pom pins
 _OLDEST_JAVA = 17
 _HEAP = "-Xms256m -Xmx512m"
 _LOGGING = "-Dlog4j2.configurationFile=log4j2.properties"
@@ -24,7 +24,7 @@ _FORMATTED = "formatted"  # marks data that was formatted to the end, by its pre
 _PLUGIN_GOAL = "dependency:copy-dependencies"
 _RECIPE = f"{_PLUGIN_GOAL} -DincludeScope=runtime"
 _OTHERWISE = (
-    f"put kafka-server-start.sh and kafka-storage.sh of Kafka {_MAJOR}.x on PATH, or give a running one: "
+    "put kafka-server-start.sh and kafka-storage.sh of Kafka 4.x on PATH, or give a running one: "
     "KAFKA_BOOTSTRAP=HOST:PORT"
 )
 
@@ -66,12 +66,11 @@ class _Program:
 
 
 def _on_path(tools: Tools) -> _Program | None:
-    start, storage = tools.find("kafka-server-start.sh"), tools.find("kafka-storage.sh")
-    if start is None or storage is None:
+    storage = tools.find("kafka-storage.sh")
+    if storage is None:
         return None
-    version = tools.version((start, "--version"), r"(?m)^(\d+\.\d+)\.\d+")
-    if version is None or version[0] != _MAJOR:
-        tools.say(f"kafka: {start} is not Kafka {_MAJOR}.x, so it is not used")
+    start = tools.fitting("kafka-server-start.sh", ("--version",), r"(?m)^(\d+\.\d+\.\d+)", _LOWEST, _BELOW)
+    if start is None:
         return None
     environ = tools.passed_on(KAFKA_HEAP_OPTS=_heap(tools), KAFKA_LOG4J_OPTS=_LOGGING, LOG_DIR="logs")
     return _Program((start, "server.properties"), (storage,), environ)

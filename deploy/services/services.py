@@ -10,15 +10,18 @@ from typing import Literal
 from deploy.services.cache import BuildCache, default_folder
 from deploy.services.errors import PortTakenError, ServiceError, UnknownServiceError
 from deploy.services.home import Home
+from deploy.services.jaeger import Jaeger
 from deploy.services.kafka import Kafka
 from deploy.services.locking import Say, exclusive
+from deploy.services.otelcol import OTelCollector
 from deploy.services.ports import HOST, is_free
 from deploy.services.probe import port_answers
 from deploy.services.process import Daemon, recorded, spawn
+from deploy.services.prometheus import Prometheus
 from deploy.services.spec import Place, Service
 from deploy.services.tools import Tools, tail
 
-SERVICES: dict[str, Service] = {service.name: service for service in (Kafka(),)}
+SERVICES: dict[str, Service] = {service.name: service for service in (Kafka(), Jaeger(), OTelCollector(), Prometheus())}
 NAMES = tuple(SERVICES)
 _LISTENERS = {service.name: service.port_names for service in SERVICES.values()}
 _POLL_S = 0.05

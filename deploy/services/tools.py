@@ -62,6 +62,21 @@ class Tools:
         match = re.search(pattern, done.stdout + done.stderr)
         return tuple(int(number) for number in match[1].split(".")) if match else None
 
+    def fitting(
+        self, program: str, ask: Sequence[str], pattern: str, lowest: tuple[int, ...], below: tuple[int, ...]
+    ) -> str | None:
+        """Return the path of a program on PATH whose version is at least ``lowest`` and under ``below``."""
+        found = self.find(program)
+        if found is None:
+            return None
+        version = self.version((found, *ask), pattern)
+        if version is not None and lowest <= version < below:
+            return found
+        wanted = " up to, not including, ".join(".".join(map(str, bound)) for bound in (lowest, below))
+        shown = ".".join(map(str, version)) if version else "unknown"
+        self.say(f"{found} is not used: its version is {shown}, wanted is {wanted}")
+        return None
+
     def build(self, command: Sequence[str], *, folder: Path, log: Path, **variables: str) -> None:
         """Run one step of a build in ``folder`` at low priority, its output appended to ``log``.
 
