@@ -1,0 +1,108 @@
+"""The log cut into batches, and batches parsed: everything of a commit that needs no store."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pydantic_core import from_json
+
+from build_events.log import Chunk, Positions, Reject
+from collector.parsing import Parsed, Parser
+
+TORN_TAIL = "torn_tail"  # bytes that were never acknowledged: no event is missing by them
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """Bytes of the log that hold no event of the contract, and where they stand."""
+
+    source: str
+    offset: int
+    reason: str
+    payload: bytes
+    stream_id: str | None = None  # whose completeness it counts against, where known
+    run_id: str | None = None
+    route: str | None = None
+
+    @property
+    def counts(self) -> bool:
+        """An event may be missing because of it."""
+        return self.reason != TORN_TAIL
+
+
+@dataclass(slots=True)
+class Batch:
+    """Consecutive chunks of the log, to be committed together."""
+
+    chunks: list[Chunk] = field(default_factory=list)
+    records: int = 0
+    size_bytes: int = 0
+
+    def add(self, chunk: Chunk) -> None:
+        """Add a chunk."""
+        self.chunks.append(chunk)
+        self.records += len(chunk.payloads) + len(chunk.rejects)
+        self.size_bytes += sum(map(len, chunk.payloads))
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedBatch:
+    """A batch as it will be stored."""
+
+    parsed: Parsed
+    dead_letters: Sequence[DeadLetter]
+    positions: Positions  # of each source in it, after it
+    records: int
+
+
+def batches(chunks: Iterator[Chunk], *, max_records: int, max_bytes: int) -> Iterator[Batch]:
+    """Yield batches that reach one of the limits, and what is left at the end."""
+    batch = Batch()
+    for chunk in chunks:
+        batch.add(chunk)
+        if batch.records >= max_records or batch.size_bytes >= max_bytes:
+            yield batch
+            batch = Batch()
+    if batch.chunks:
+        yield batch
+
+
+def parse(batch: Batch, parser: Parser) -> ParsedBatch:
+    """Return the batch parsed."""
+    payloads = [payload for chunk in batch.chunks for payload in chunk.payloads]
+    parsed = parser.parse(payloads)
+    dead = [_rejected(chunk.source, reject) for chunk in batch.chunks for reject in chunk.rejects]
+    first_indexes = [0]
+    for chunk in batch.chunks:
+        first_indexes.append(first_indexes[-1] + len(chunk.payloads))
+    for index, reason in parsed.bad:
+        number = bisect_right(first_indexes, index) - 1
+        chunk = batch.chunks[number]
+        dead.append(_poisoned(chunk.source, chunk.offsets[index - first_indexes[number]], payloads[index], reason))
+    return ParsedBatch(
+        parsed=parsed,
+        dead_letters=dead,
+        positions={chunk.source: chunk.next_offset for chunk in batch.chunks},
+        records=batch.records,
+    )
+
+
+def _rejected(source: str, reject: Reject) -> DeadLetter:
+    return DeadLetter(
+        source, reject.offset, reject.reason, reject.payload, reject.stream_id, reject.run_id, reject.route
+    )
+
+
+def _poisoned(source: str, offset: int, payload: bytes, reason: str) -> DeadLetter:
+    """Return the dead letter of a record that breaks the contract, with what it says of itself."""
+    try:
+        document = from_json(payload)
+    except ValueError:
+        document = None
+    said = document if isinstance(document, dict) else {}
+
+    def text(name: str) -> str | None:
+        value = said.get(name)
+        return value if isinstance(value, str) and value else None
+
+    return DeadLetter(source, offset, reason, payload, text("streamid"), text("runid"), text("route"))

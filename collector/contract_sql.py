@@ -1,0 +1,132 @@
+"""The contract check in SQL, for the event types that make up nearly all of a log.
+
+A row passes when its text equals, byte for byte, what ``build_events.codec.encode`` writes for the
+values that were read out of it. Equal text leaves no room for what DuckDB's JSON reader lets through
+(a number for a text, 1.7 for 2, doubled keys, a comma too many), so what passes here passes pydantic
+with the same values. What does not pass is no verdict: pydantic decides on those (``parsing.py``).
+Values must be compared because the ranges are typed: all numbers are 64-bit.
+"""
+
+from build_events.envelope import CONTRACT_VERSION
+from build_events.events import HeartbeatRecorded, PhaseFinished, PhaseProgressed, PhaseStarted
+
+# How a field of the data is written: see _written().
+_PHASE = (
+    ("phase_id", "number"),
+    ("parent_id", "number or null"),
+    ("name", "text"),
+    ("unit", "step"),
+    ("steps_total", "number"),
+    ("steps_seen", "number"),
+    ("thread_id", "number"),
+    ("build_id", "text"),
+    ("cancel_state", "text"),
+)
+_DATA: dict[str, tuple[tuple[str, str], ...]] = {
+    PhaseStarted.type: _PHASE,
+    PhaseProgressed.type: (*_PHASE, ("callbacks", "number"), ("longest_gap_ns", "digits")),
+    PhaseFinished.type: (*_PHASE, ("duration_ns", "digits"), ("longest_gap_ns", "digits"), ("after_error", "boolean")),
+    HeartbeatRecorded.type: (
+        ("open_phase_id", "number or null"),
+        ("since_callback_ns", "digits or null"),
+        ("cancel_state", "text"),
+    ),
+}
+HOT_TYPES = frozenset(_DATA)
+
+_SQL_TYPES = {"text": "VARCHAR", "boolean": "BOOLEAN"}  # all others are 64-bit numbers
+_COLUMNS = {field: _SQL_TYPES.get(kind, "BIGINT") for fields in _DATA.values() for field, kind in fields}
+del _COLUMNS["unit"]  # a constant
+
+_ENVELOPE = {
+    "source": "VARCHAR",
+    "type": "VARCHAR",
+    "time": "VARCHAR",
+    "streamid": "VARCHAR",
+    "streamrole": "VARCHAR",
+    "sequence": "UINTEGER",
+    "runid": "VARCHAR",
+    "route": "VARCHAR",
+    "traceid": "VARCHAR",
+    "spanid": "VARCHAR",
+    "monotonicns": "BIGINT",
+    "bootid": "VARCHAR",
+}
+
+
+def _structure() -> str:
+    """Return what ``from_json`` reads out of a record."""
+    data = ",".join(f'"{name}":"{kind}"' for name, kind in _COLUMNS.items())
+    envelope = ",".join(f'"{name}":"{kind}"' for name, kind in _ENVELOPE.items())
+    return f'{{{envelope},"data":{{{data}}}}}'
+
+
+def _written(field: str, kind: str) -> str:
+    """Return the SQL pieces that write a field as the codec does, after its comma."""
+    value = f"d.{field}"
+    match kind:
+        case "step":
+            return f"""'"{field}":"step"'"""
+        case "text" | "digits":
+            return f"""'"{field}":"', {value}, '"'"""
+        case "number" | "boolean":
+            return f"""'"{field}":', {value}"""
+        case "number or null":
+            return f"""'"{field}":', coalesce({value}::VARCHAR, 'null')"""
+        case "digits or null":
+            return f"""'"{field}":', coalesce('"' || {value} || '"', 'null')"""
+        case _:
+            msg = f"no rule to write {kind}"
+            raise ValueError(msg)
+
+
+def _data_text() -> str:
+    cases = []
+    for name, fields in _DATA.items():
+        pieces = ", ',', ".join(_written(field, kind) for field, kind in fields)
+        cases.append(f"WHEN '{name}' THEN concat({pieces})")
+    return f"CASE e.type {' '.join(cases)} END"
+
+
+# Where the codec leaves an attribute out, concat() leaves the null out.
+_TEXT = f"""concat(
+    '{{"specversion":"1.0","id":"', e.streamid, '/', e.sequence, '","source":"', e.source, '","type":"', e.type,
+    '","time":"', e.time, '","subject":"', coalesce(e.runid, e.route),
+    '","datacontenttype":"application/json","streamid":"', e.streamid, '","streamrole":"', e.streamrole,
+    '","sequence":"', lpad(e.sequence::VARCHAR, 10, '0'), '"',
+    ',"runid":"' || e.runid || '"', ',"route":"' || e.route || '"',
+    ',"traceid":"' || e.traceid || '"', ',"spanid":"' || e.spanid || '"',
+    ',"monotonicns":"', e.monotonicns, '","bootid":"', e.bootid,
+    '","contract":{CONTRACT_VERSION},"data":{{', {_data_text()}, '}}}}')"""
+
+# What the models ask of values; null counts as no.
+_VALUES = """
+    e.streamrole IN ('main', 'observer', 'route') AND (e.runid IS NULL) <> (e.route IS NULL)
+    AND e.streamid <> '' AND e.source <> '' AND e.bootid <> ''
+    AND coalesce(e.runid, '-') <> '' AND coalesce(e.route, '-') <> ''
+    AND e.sequence <= 2147483647 AND e.monotonicns >= 0
+    AND coalesce(regexp_full_match(e.traceid, '[0-9a-f]{32}'), true)
+    AND coalesce(regexp_full_match(e.spanid, '[0-9a-f]{16}'), true)
+    AND strftime(TRY_CAST(e.time AS TIMESTAMP_NS), '%Y-%m-%dT%H:%M:%S.%nZ') = e.time
+    AND d.cancel_state IN ('none', 'requested', 'observed')
+    AND coalesce(d.phase_id, 1) >= 1 AND coalesce(d.parent_id, 1) >= 1
+    AND coalesce(d.steps_total, 0) >= 0 AND coalesce(d.steps_seen, 0) >= 0
+    AND coalesce(d.callbacks, 0) >= 0 AND coalesce(d.longest_gap_ns, 0) >= 0
+    AND coalesce(d.duration_ns, 0) >= 0 AND coalesce(d.since_callback_ns, 0) >= 0
+"""
+
+# Reads the table ``payloads(j)`` and returns one row for each of its rows, in its order: the typed columns of
+# store.events and whether they may be believed. Materialized, or from_json would run once per column.
+PARSE = f"""
+WITH parsed AS MATERIALIZED (SELECT j, TRY(from_json(j, '{_structure()}')) AS e FROM payloads)
+SELECT
+    e.streamid AS stream_id, e.streamrole AS stream_role, e.sequence AS sequence, e.type AS type,
+    e.runid AS run_id, e.route AS route, e.source AS source, TRY_CAST(e.time AS TIMESTAMP_NS) AS time,
+    e.monotonicns AS monotonic_ns, e.bootid AS boot_id, e.traceid AS trace_id, e.spanid AS span_id,
+    coalesce(d.phase_id, d.open_phase_id) AS phase_id, d.parent_id AS parent_id, d.name AS name,
+    d.steps_total AS steps_total, d.steps_seen AS steps_seen, d.thread_id AS thread_id, d.build_id AS build_id,
+    d.cancel_state AS cancel_state, d.callbacks AS callbacks, d.longest_gap_ns AS longest_gap_ns,
+    d.duration_ns AS duration_ns, d.after_error AS after_error, d.since_callback_ns AS since_callback_ns,
+    coalesce({_TEXT} = j AND {_VALUES}, false) AS believed
+FROM (SELECT j, e, e.data AS d FROM parsed)
+"""  # noqa: S608 - made of this module's own tables

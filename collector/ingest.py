@@ -1,0 +1,62 @@
+"""The log into the store: read and parsed in one thread while the batch before is committed in another."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Self
+
+from build_events.clock import Clock, system_clock
+from build_events.log import EventReader
+from collector.batches import ParsedBatch, batches, parse
+from collector.commit import CollectStats, commit
+from collector.parsing import Parser
+from collector.store import Store
+
+BATCH_RECORDS = 50_000  # beyond it the rate grows no more, only the memory
+BATCH_BYTES = 64 << 20
+CHUNK_BYTES = 4 << 20
+
+
+class Ingester:
+    """Takes the log into a store, as often as it is called."""
+
+    def __init__(
+        self, log: EventReader, store: Store, *, clock: Clock = system_clock, batch_records: int = BATCH_RECORDS
+    ) -> None:
+        self._log = log
+        self._store = store
+        self._clock = clock
+        self._batch_records = batch_records
+        self._parser = Parser()
+        self.positions = store.positions()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._parser.close()
+
+    def ingest(self, *, stop: Callable[[], bool] = lambda: False) -> CollectStats:
+        """Take in what stands in the log now; ``stop`` is asked between commits.
+
+        Raises:
+            StoreWriteError: a batch could not be written; what was committed before it stands.
+            LogCorruptError: the log cannot be read.
+        """
+        done = CollectStats()
+        chunks = self._log.read(self.positions, max_bytes=CHUNK_BYTES)
+        cut = batches(chunks, max_records=self._batch_records, max_bytes=BATCH_BYTES)
+
+        def parsed_next() -> ParsedBatch | None:
+            batch = next(cut, None)
+            return None if batch is None else parse(batch, self._parser)
+
+        with ThreadPoolExecutor(1, thread_name_prefix="parse") as pool:
+            pending = pool.submit(parsed_next)
+            while (batch := pending.result()) is not None and not stop():
+                pending = pool.submit(parsed_next)
+                done += commit(self._store, batch, noted_at_ns=self._clock().wall_ns)
+                self.positions = {**self.positions, **batch.positions}
+        return done
