@@ -1,13 +1,13 @@
 """Evidence from the records themselves: by the fold, and equal to what the store's rows come to. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from analytics.evidence import Evidence, RouteEvidence, RunEvidence, ordered, summarize
 from build_events.envelope import Recorded
 from build_events.events import DecisionRecorded, StreamClosed
 from build_events.fold import advance, fold
 from build_events.run_rows import stream_row
-from build_events.state import StreamState
+from build_events.state import StreamRow, StreamState
 
 
 def evidence_of(
@@ -41,12 +41,15 @@ def evidence_of(
     )
 
 
-def is_decision_stream(records: Iterable[Recorded]) -> bool:
-    """Say whether a whole stream holds decisions and nothing else but its end."""
-    items = list(records)
-    decided = any(isinstance(record.event, DecisionRecorded) for record in items)
-    closed = all(isinstance(record.event, DecisionRecorded | StreamClosed) for record in items)
-    return decided and closed and items[0].stream.role != "main"
+def is_decision_stream(records: Sequence[Recorded]) -> bool:
+    """Say whether a whole stream, without a gap, holds decisions and nothing else but its end."""
+    decided = any(isinstance(record.event, DecisionRecorded) for record in records)
+    only = all(isinstance(record.event, DecisionRecorded | StreamClosed) for record in records)
+    return decided and only and records[0].stream.role != "main" and not _stream_row(records).missing
+
+
+def _stream_row(records: Sequence[Recorded]) -> StreamRow:
+    return stream_row(advance(StreamState(header=records[0].stream), records))
 
 
 def _streams(records: Iterable[Recorded]) -> dict[str, list[Recorded]]:
@@ -71,7 +74,7 @@ def _run(run_id: str, items: list[Recorded], types: frozenset[str], letters: Map
 
 
 def _route(route: str, items: list[Recorded], types: frozenset[str], letters: Mapping[str, int]) -> RouteEvidence:
-    rows = [stream_row(advance(StreamState(header=part[0].stream), part)) for part in _streams(items).values()]
+    rows = [_stream_row(part) for part in _streams(items).values()]
     return RouteEvidence(
         route=route,
         streams=tuple(sorted(rows, key=lambda row: row.stream_id)),

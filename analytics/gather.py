@@ -105,7 +105,8 @@ class _Rows:
     def _holds_decisions_only(self, stream: Mapping[str, Any]) -> bool:
         decisions = sum(item.stream_id == stream["stream_id"] for item in self.decisions)
         closed = stream["declared_events"] is not None
-        return bool(decisions) and stream["role"] != "main" and decisions + closed == stream["events"]
+        whole = decisions + closed == stream["events"] and not stream["missing"]
+        return bool(decisions) and whole and stream["role"] != "main"
 
 
 def _by_subject(

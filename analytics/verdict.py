@@ -55,9 +55,14 @@ class Finding:
 def conclude(finding_id: str, problems: Iterable[Reason], *, met: str, evidence: Iterable[str]) -> Finding:
     """Return a finding that passes with the text ``met`` if and only if there is no problem.
 
-    Each problem is named once, the worst first; evidence ids are sorted and distinct.
+    Each problem is named once, the worst first; evidence ids stand once, by stream and sequence.
     """
     distinct = dict.fromkeys(problems)
     ordered = sorted(distinct, key=lambda reason: ORDER.index(reason.code.effect), reverse=True)
     reasons = tuple(ordered) or (Reason(Code.MET, met),)
-    return Finding(finding_id, reasons, tuple(sorted(set(evidence))))
+    return Finding(finding_id, reasons, tuple(sorted(set(evidence), key=_place)))
+
+
+def _place(event_id: str) -> tuple[str, int]:
+    stream, _, sequence = event_id.rpartition("/")
+    return stream, int(sequence)

@@ -47,6 +47,8 @@ def _problems(item: RunEvidence, bounds: CacheSafe | None) -> Iterator[Reason]:
         if bounds is not None and bounds.allowed_modes and mode not in bounds.allowed_modes:
             text = f"{name}: cache {mode} ({fact.event.reason}); the policy allows {', '.join(bounds.allowed_modes)}"
             yield Reason(Code.CACHE_MODE_REFUSED, text, "build with another cache policy, or allow the mode")
-        if mode == "updated" and item.run.outcome is not None and item.run.artifact_sha256 is None:
+        # Without a path only the builder's own copy in memory took up measurements.
+        shared = mode == "updated" and fact.event.path is not None
+        if shared and item.run.outcome is not None and item.run.artifact_sha256 is None:
             text = f"{name} gave no engine and still updated the shared cache"
             yield Reason(Code.CACHE_CHANGED, text, "quarantine the cache file; the next run is cold")

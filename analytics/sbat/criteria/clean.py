@@ -85,6 +85,9 @@ def _target_problems(
     elif old is None or new is None:
         text = f"{name} published nothing, and its target {'disappeared' if old else 'appeared'}"
         yield Reason(Code.TARGET_CHANGED, text, "find out who wrote to the target during the run")
+    elif old.size_bytes != new.size_bytes:
+        text = f"{name} published nothing, and its target went from {old.size_bytes} to {new.size_bytes} bytes"
+        yield Reason(Code.TARGET_CHANGED, text, "find out who wrote to the target during the run")
     elif old.sha256 is None or new.sha256 is None:
         yield Reason(Code.TARGET_UNVERIFIED, f"{name}: the file at the target has no digest on record", AT_START)
     elif old.sha256 != new.sha256:
