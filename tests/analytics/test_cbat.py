@@ -27,7 +27,7 @@ from tests.analytics.scenes import (
     validation,
     without,
 )
-from tests.analytics.store import filled_store, querying
+from tests.analytics.store import collected
 
 AS_OF = NOON + 60 * NS_PER_S
 BUILT = Build(run_id="run-1").entries()
@@ -37,7 +37,7 @@ GATES = ["source", "environment", "bundle", "parity", "release"]
 
 def judged(entries: list[Entry], policy: Policy = POLICY, **how: Any) -> CbatReport:
     """Return the report on the route of a history, over a store."""
-    return evaluate(querying(filled_store(number(entries))), ROUTE, policy, as_of_ns=AS_OF, **how)
+    return evaluate(collected(number(entries)), ROUTE, policy, as_of_ns=AS_OF, **how)
 
 
 def gate(report: CbatReport, name: str) -> Finding:
@@ -184,7 +184,7 @@ def test_newer_runs_without_an_engine_warn_and_change_nothing() -> None:
 
 def test_a_route_without_runs_holds() -> None:
     """A mistyped route is no crash and no pass; nothing is recorded about it."""
-    report = evaluate(querying(filled_store([])), "no/such/route", POLICY, as_of_ns=AS_OF)
+    report = evaluate(collected([]), "no/such/route", POLICY, as_of_ns=AS_OF)
     assert all("no_runs" in codes(item) for item in report.gates)
     assert report.verdict == "hold"
     assert report.subjects == ()
@@ -210,7 +210,7 @@ def test_a_missing_event_holds_every_gate_and_is_named() -> None:
     closed = [*FULL, Entry("route/validation", 20_001, ev.StreamClosed(events=0, dropped=0))]
     for gone, text in (("run-1/main/6", "main stream run-1/main lacks sequence 6"), ("route/validation/0", "route")):
         records = [record for record in number(closed) if record.event_id != gone]
-        report = evaluate(querying(filled_store(records)), ROUTE, POLICY, as_of_ns=AS_OF)
+        report = evaluate(collected(records), ROUTE, POLICY, as_of_ns=AS_OF)
         for item in report.gates:
             assert item.verdict == "hold"
             assert any(text in reason.text for reason in item.reasons if reason.code.value == "missing_sequences")

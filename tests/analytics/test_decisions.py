@@ -14,7 +14,7 @@ from build_events.clock import NS_PER_S
 from build_events.envelope import Recorded, StreamHeader
 from build_events.events import DecisionRecorded
 from tests.analytics.scenes import DIGEST, NOON, POLICY, ROUTE, Build, Entry, number, passing, source, validation
-from tests.analytics.store import filled_store, querying
+from tests.analytics.store import collected
 
 AS_OF = NOON + 60 * NS_PER_S
 HISTORY = [*passing(), source()]
@@ -44,12 +44,12 @@ def recorded(decision: Decision, name: str) -> list[Recorded]:
 
 def sbat(records: list[Recorded], policy: object = POLICY) -> Decision:
     """Return the SBAT decision on a log."""
-    return decide(judge(querying(filled_store(records)), ["run-1"], policy, as_of_ns=AS_OF))  # type: ignore[arg-type] # a policy
+    return decide(judge(collected(records), ["run-1"], policy, as_of_ns=AS_OF))  # type: ignore[arg-type] # a policy
 
 
 def cbat(records: list[Recorded], digest: str | None = None) -> Decision:
     """Return the CBAT decision on a log."""
-    return decide(evaluate(querying(filled_store(records)), ROUTE, POLICY, as_of_ns=AS_OF, digest=digest))
+    return decide(evaluate(collected(records), ROUTE, POLICY, as_of_ns=AS_OF, digest=digest))
 
 
 def test_a_decision_names_policy_evaluator_inputs_and_time() -> None:
@@ -132,7 +132,7 @@ def test_replaying_a_decision_gives_its_verdict_although_the_log_went_on() -> No
             *number(Build(run_id="run-3", start_ms=30_000, retry_of="run-2", digest="7" * 64).entries()),
             *recorded(cbat(known), "first"),
         ]
-        query = querying(filled_store([*whole, *later]))
+        query = collected([*whole, *later])
         for planned in decisions:
             assert planned.event is not None
             result = replay(query, planned.event)
@@ -146,7 +146,7 @@ def test_replaying_shows_a_changed_verdict_and_changed_inputs() -> None:
     [planned] = cbat(number(HISTORY)).planned
     assert planned.event is not None
     forged = planned.event.model_copy(update={"verdict": "pass", "inputs_sha256": "0" * 64, "evaluator_version": "0"})
-    result = replay(querying(filled_store(number(HISTORY))), forged)
+    result = replay(collected(number(HISTORY)), forged)
     assert not result.same
     assert not result.inputs_match
     assert not result.evaluator_match
@@ -158,7 +158,7 @@ def test_a_decision_without_its_report_cannot_be_replayed() -> None:
     assert isinstance(planned.event, DecisionRecorded)
     empty = planned.event.model_copy(update={"report": {}})
     with pytest.raises(EvidenceError, match="policy"):
-        replay(querying(filled_store(number(HISTORY))), empty)
+        replay(collected(number(HISTORY)), empty)
 
 
 def test_nothing_is_recorded_about_a_route_without_runs() -> None:
@@ -172,7 +172,7 @@ def test_decisions_are_listed_with_the_current_ones_marked() -> None:
     first = recorded(cbat(records), "first")
     later = number([Entry("route/later", 22_000, validation(status="fail").event)])
     second = recorded(cbat([*records, *first, *later]), "second")
-    query = querying(filled_store([*records, *first, *later, *second]))
+    query = collected([*records, *first, *later, *second])
     rows = query("SELECT event_id, route, kind, verdict, current FROM decisions ORDER BY event_id", [])
     assert [tuple(item.values()) for item in rows] == [
         ("first-0/0", ROUTE, "cbat", "hold", False),

@@ -11,7 +11,7 @@ from analytics.gather_rows import parse_ranges
 from build_events import ranges
 from build_events.envelope import Recorded
 from build_events.events import EVENT_TYPES, Phase
-from tests.analytics.store import filled_store, querying
+from tests.analytics.store import collected
 from tests.build_events.strategies import several_histories
 
 TYPES = frozenset(name for name, cls in EVENT_TYPES.items() if not issubclass(cls, Phase))
@@ -24,7 +24,7 @@ def test_rows_and_records_come_to_the_same_evidence(history: list[Recorded], dat
     lost = data.draw(st.sets(st.sampled_from(range(len(history))), max_size=3))
     kept = [record for index, record in enumerate(history) if index not in lost]
     run_ids = sorted({record.stream.run_id for record in kept if record.stream.run_id})
-    query = querying(filled_store(kept))
+    query = collected(kept)
     routes = sorted(row["route"] for row in query("SELECT DISTINCT route FROM runs WHERE route IS NOT NULL", []))
     gathered = gather(query, run_ids, routes, TYPES, behind=False).evidence
     again = evidence_of(random.sample(kept, len(kept)), TYPES)

@@ -10,6 +10,7 @@ from analytics.sbat import judge
 from analytics.sbat.questions import answers
 from analytics.sbat.report import judge_trial
 from analytics.sbat.trial import Trial
+from build_events import codec
 from build_events import events as ev
 from build_events.clock import NS_PER_S
 from tests.analytics.scenes import (
@@ -25,7 +26,7 @@ from tests.analytics.scenes import (
     validation,
     without,
 )
-from tests.analytics.store import filled_store, querying
+from tests.analytics.store import collected
 
 AS_OF = NOON + 60 * NS_PER_S
 KEYS = [
@@ -85,7 +86,7 @@ def test_a_run_is_judged_with_its_whole_retry_chain() -> None:
     """Ancestors and descendants belong to the test; a stranger does not."""
     third = Build(run_id="run-3", start_ms=20_000, retry_of="run-2", retry_policy="retry_cold", end="cancelled")
     stranger = Build(run_id="run-9", start_ms=30_000)
-    query = querying(filled_store(number([*passing(), *third.entries(), *stranger.entries()])))
+    query = collected(number([*passing(), *third.entries(), *stranger.entries()]))
     for given in (["run-1"], ["run-2"], ["run-3"], ["run-3", "run-1"]):
         report: Any = judge(query, given, POLICY, as_of_ns=AS_OF).to_json()
         assert [(item["run_id"], item["given"]) for item in report["runs"]] == [
@@ -95,20 +96,20 @@ def test_a_run_is_judged_with_its_whole_retry_chain() -> None:
 
 def test_the_store_and_the_records_give_one_report() -> None:
     """Judging over SQL and judging the records differ in nothing that is printed."""
-    query = querying(filled_store(number(passing())))
+    query = collected(number(passing()))
     assert judge(query, ["run-1"], POLICY, as_of_ns=AS_OF).to_json() == report_of(passing())
 
 
 def test_an_unknown_run_is_an_error_that_names_it() -> None:
     """A mistyped id is no test that holds."""
     with pytest.raises(UnknownRunError, match=r"run-7.*enginetrail runs"):
-        judge(querying(filled_store(number(passing()))), ["run-1", "run-7"], POLICY, as_of_ns=AS_OF)
+        judge(collected(number(passing())), ["run-1", "run-7"], POLICY, as_of_ns=AS_OF)
 
 
 def test_a_missing_event_holds_and_its_sequence_is_named() -> None:
     """One event lost from the middle of the main stream: every criterion holds and says which."""
     records = [record for record in number(passing()) if record.event_id != "run-1/main/6"]
-    report = judge(querying(filled_store(records)), ["run-1"], POLICY, as_of_ns=AS_OF)
+    report = judge(collected(records), ["run-1"], POLICY, as_of_ns=AS_OF)
     assert {finding.verdict for finding in report.criteria} == {"hold"}
     for finding in report.criteria:
         [text] = [reason.text for reason in finding.reasons if reason.code.value == "missing_sequences"]
@@ -118,15 +119,17 @@ def test_a_missing_event_holds_and_its_sequence_is_named() -> None:
 def test_a_gap_in_an_observer_stream_holds() -> None:
     """A supervisor's lost fact may be the one that speaks against the run."""
     records = [record for record in number(passing()) if record.event_id != "run-1/observer/0"]
-    report = judge(querying(filled_store(records)), ["run-1"], POLICY, as_of_ns=AS_OF)
+    report = judge(collected(records), ["run-1"], POLICY, as_of_ns=AS_OF)
     assert {finding.verdict for finding in report.criteria} == {"hold"}
 
 
 def test_a_damaged_record_holds() -> None:
     """Bytes of the run's log that are no event count against it."""
-    store = filled_store(number(passing()), {"run-2": 1})
-    report = judge(querying(store), ["run-1"], POLICY, as_of_ns=AS_OF)
+    stray = number([Entry("run-2/stray", 1, ev.RetryPlanned(policy="rollback", reason="any"))])
+    damaged = codec.encode(stray[0]).replace(b'"rollback"', b'"no such policy"')
+    report = judge(collected(number(passing()), [damaged]), ["run-1"], POLICY, as_of_ns=AS_OF)
     assert {finding.verdict for finding in report.criteria} == {"hold"}
+    assert all("dead_letters" in {reason.code.value for reason in finding.reasons} for finding in report.criteria)
 
 
 def answered(as_of_ms: int, policy: str = "[sbat.explainable]\nunheard_heartbeats = 2") -> tuple[str, str]:

@@ -10,7 +10,7 @@ from analytics import view_docs
 from analytics.views import VIEWS, view_text
 from build_events.codec import decode_event
 from build_events.envelope import Recorded
-from tests.analytics.store import empty_store, filled_store, querying
+from tests.analytics.store import collected, empty_store
 from tests.build_events.strategies import histories, records
 
 # What others script against: these columns, in this order, before any other.
@@ -56,8 +56,7 @@ def test_promised_columns_come_first() -> None:
 def test_the_events_view_gives_back_every_event_as_it_was_written(record: Recorded) -> None:
     """Typed columns and payloads come to the same data, for every type."""
     record = dataclasses.replace(record, wall_ns=record.wall_ns % 2**62)  # TIMESTAMP_NS ends in 2262
-    store = filled_store([record])
-    [row] = querying(store)("SELECT event_id, type, data FROM events", [])
+    [row] = collected([record])("SELECT event_id, type, data FROM events", [])
     assert row["event_id"] == record.event_id
     assert decode_event(row["type"], json.loads(row["data"])) == record.event
 
@@ -66,7 +65,7 @@ def test_the_events_view_gives_back_every_event_as_it_was_written(record: Record
 @given(history=histories())
 def test_views_over_any_history_can_be_read(history: list[Recorded]) -> None:
     """No history makes a view fail."""
-    query = querying(filled_store(history))
+    query = collected(history)
     for view in VIEWS:
         query(f"SELECT * FROM {view}", [])
     assert len(query("SELECT * FROM events", [])) == len(history)
