@@ -40,7 +40,6 @@ class BuildSpec(_Message):
     route: Annotated[str, Field(min_length=1)]
     target: str | None = None  # a compute capability, e.g. sm89; null = the library's own default
     package: Package | None = None  # null = TensorRT-RTX where it is installed, else TensorRT
-    timing_cache: str | None = None  # the shared cache file; null = none
     command_started_monotonic_ns: Nanoseconds
     deadline_ns: Nanoseconds | None = None  # counted from command_started_monotonic_ns
     retry_of: str | None = None  # run id

@@ -1,0 +1,104 @@
+"""The supervised build: a child process that builds, and the parent that can always end it.
+
+The parent owns signals, the deadline, the ladder, reaping and sweeping; it learns of the build by
+tailing the child's segment and writes an observer stream of its own (CONTRACT sections 2 and 3).
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from build_events.clock import NS_PER_MS, NS_PER_S, Clock
+from build_events.envelope import Recorded
+from build_events.local_log import LocalLog
+from builder_agent.control import BuildSpec
+from builder_agent.errors import UsageError
+from builder_agent.ladder import Graces
+from builder_agent.supervisor_conclusion import SupervisedResult, conclude_run, conclude_without_run, memory_kills
+from builder_agent.supervisor_feed import Feed
+from builder_agent.supervisor_lock import SupervisorLock
+from builder_agent.supervisor_mailbox import Mailbox
+from builder_agent.supervisor_observer import Observer
+from builder_agent.supervisor_process import ChildProcess
+from builder_agent.supervisor_signals import signals_noted
+from builder_agent.supervisor_view import MainStream
+from builder_agent.supervisor_watch import Watch
+
+__all__ = ["Mailbox", "SupervisedResult", "SupervisorSettings", "supervise"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupervisorSettings:
+    """How the supervisor behaves. Times in nanoseconds."""
+
+    graces: Graces = field(default_factory=Graces)
+    poll_ns: int = 15 * NS_PER_MS  # between two looks at the child's segment; bar 20 ms
+    feed_close_ns: int = 2 * NS_PER_S  # for a terminal that stands still at the end
+
+
+def supervise(
+    spec: BuildSpec,
+    *,
+    clock: Clock,
+    on_event: Callable[[Recorded], None] = lambda _record: None,
+    on_message: Callable[[str], None] = lambda _text: None,
+    mailbox: Mailbox | None = None,
+    settings: SupervisorSettings = SupervisorSettings(),  # frozen
+    stderr: int | IO[bytes] | None = None,
+) -> SupervisedResult:
+    """Build in a child process; return when it is gone, its files are in order and all is recorded.
+
+    ``on_event`` gets every event of the run, the supervisor's own included, and ``on_message``
+    sentences for a person; both are called on one other thread, never both at once. ``mailbox``
+    takes requests to stop from other threads. The child writes what it has to say before
+    ``run.started``, and the builder's log, to ``stderr`` (default: this process's own). SIGINT,
+    SIGTERM and SIGHUP are taken while this runs, and given back.
+
+    Raises:
+        UsageError: not called in the main thread.
+        LogUnavailableError: the log folder cannot be written; nothing was started.
+        LogCorruptError: the log folder cannot be used; nothing was started.
+        Exception: what a callback raised, after everything else is done.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        # Only this thread gets signals, and the kernel ties the child's life to the thread that forked it.
+        raise UsageError("a build can be supervised in the main thread only: call supervise there")
+    mail = mailbox or Mailbox(clock=clock)
+    folder = Path(spec.log_folder)
+    LocalLog.create(folder)
+    lock = SupervisorLock(folder, spec.run_id)
+    with signals_noted(lambda source, at: mail.request_cancel(source, at=at), clock):
+        lock.acquire()
+        try:
+            feed = Feed(on_event, on_message)
+            result = _supervise(spec, mail, feed, settings, clock=clock, stderr=stderr)
+        finally:
+            lock.release()
+    feed.close(settings.feed_close_ns)
+    return result
+
+
+def _supervise(
+    spec: BuildSpec,
+    mailbox: Mailbox,
+    feed: Feed,
+    settings: SupervisorSettings,
+    *,
+    clock: Clock,
+    stderr: int | IO[bytes] | None,
+) -> SupervisedResult:
+    main = MainStream(spec)
+    observer = Observer(spec, clock=clock, on_failure=feed.message)
+    watch = Watch(spec, main=main, observer=observer, feed=feed, mailbox=mailbox, graces=settings.graces, clock=clock)
+    kills_before = memory_kills()
+    child = ChildProcess(spec, clock=clock, on_exit=mailbox.report_exit, stderr=stderr)
+    try:
+        how = watch.until_exit(child, settings.poll_ns)
+    finally:
+        child.close()
+        main.close()
+    if not main.started:
+        return conclude_without_run(spec, how, watch=watch, feed=feed)
+    return conclude_run(spec, how, pid=child.pid, kills_before=kills_before, main=main, observer=observer, watch=watch)
