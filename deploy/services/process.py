@@ -32,24 +32,16 @@ class Daemon:
     def send(self, signal_number: signal.Signals) -> bool:
         """Send a signal; return False, without sending, if the process has ended."""
         with self._descriptor() as descriptor:
-            if descriptor is None:
+            if descriptor is None or _has_ended(descriptor, 0):
                 return False
             with suppress(ProcessLookupError):  # it ended this instant
                 signal.pidfd_send_signal(descriptor, signal_number)
             return True
 
     def wait(self, timeout_s: float) -> bool:
-        """Return True once the process has ended, False if it still runs after ``timeout_s`` seconds.
-
-        Its first thread may be a zombie long before the last one is gone and its ports are free;
-        the descriptor is readable only then (pidfd_open(2)), so no state is read from /proc.
-        """
+        """Return True once the process has ended, False if it still runs after ``timeout_s`` seconds."""
         with self._descriptor() as descriptor:
-            if descriptor is None:
-                return True
-            poll = select.poll()
-            poll.register(descriptor, select.POLLIN)
-            return bool(poll.poll(timeout_s * 1000))
+            return descriptor is None or _has_ended(descriptor, timeout_s)
 
     @contextmanager
     def _descriptor(self) -> Iterator[int | None]:
@@ -68,6 +60,17 @@ class Daemon:
             yield descriptor if same else None
         finally:
             os.close(descriptor)
+
+
+def _has_ended(descriptor: int, timeout_s: float) -> bool:
+    """Return whether a process ends in time; it may stay a zombie until its parent looks.
+
+    The first thread can be a zombie before the last one is gone and its ports are free. The
+    descriptor is readable only then (pidfd_open(2)), so no state is read from /proc.
+    """
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(timeout_s * 1000))
 
 
 def recorded(record: Path) -> Daemon | None:

@@ -78,12 +78,7 @@ class Services:
         """Ask a service to end, and wait; one that takes too long is killed. Stopped already is fine."""
         service = _known(name)
         with exclusive(self._home.lock, self._say):
-            daemon = self._running(name)
-            if daemon is not None:
-                daemon.send(signal.SIGTERM)
-                if not daemon.wait(service.stop_timeout_s):
-                    self._say(f"{name}: still there {service.stop_timeout_s:g} s after SIGTERM, so it is killed")
-                    self._kill(name, daemon)
+            self._stop(service)
             self._write_env()
 
     def kill(self, name: str) -> None:
@@ -137,9 +132,9 @@ class Services:
 
     def purge(self) -> None:
         """Stop what this folder started, then remove its data and ports. The cache of builds stays."""
-        for name in NAMES:
-            self.stop(name)
         with exclusive(self._home.lock, self._say):
+            for service in SERVICES.values():
+                self._stop(service)
             self._home.remove(NAMES)
 
     def _given(self, service: Service) -> str | None:
@@ -193,6 +188,15 @@ class Services:
                     f"the end of {log}:\n{tail(log)}"
                 )
             time.sleep(_POLL_S)
+
+    def _stop(self, service: Service) -> None:
+        daemon = self._running(service.name)
+        if daemon is None:
+            return
+        daemon.send(signal.SIGTERM)
+        if not daemon.wait(service.stop_timeout_s):
+            self._say(f"{service.name}: still there {service.stop_timeout_s:g} s after SIGTERM, so it is killed")
+            self._kill(service.name, daemon)
 
     def _kill(self, name: str, daemon: Daemon) -> None:
         daemon.send(signal.SIGKILL)
