@@ -19,9 +19,9 @@ from builder_agent import backends
 from builder_agent.child_requests import Requests
 from builder_agent.child_termination import Termination
 from builder_agent.control import BuildSpec, read_spec
-from builder_agent.errors import ArtifactWriteError, OutputBusyError, OutputFolderError
+from builder_agent.errors import ArtifactWriteError, ModelRefusedError, OutputBusyError, OutputFolderError
 from builder_agent.output_folder import lock_path
-from builder_agent.parsing import ModelRefusedError, Parsed, parse, read_model
+from builder_agent.parsing import Parsed, parse, read_model
 from builder_agent.session import RunSession
 from builder_agent.settings import RunSettings
 from builder_agent.supervisor_ends import EXIT_FAILED, EXIT_OK, EXIT_USAGE, cancel_exit_code

@@ -44,3 +44,9 @@ class ArtifactWriteError(AgentError):
     def __init__(self, path: Path, why: str) -> None:
         self.path = path
         super().__init__(f"{path}: {why}. The target is as it was before the build; free space or fix the disk, retry.")
+
+
+class ModelRefusedError(AgentError):
+    """The parser read the model and will not take it; its errors are recorded, the run fails with ``error_type``."""
+
+    error_type = "parser_error"

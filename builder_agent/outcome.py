@@ -60,7 +60,7 @@ def _after_exception(evidence: Evidence, exception: BaseException) -> Conclusion
     # An interrupt that ended the body is a request that was obeyed.
     if evidence.cancel_requested and not isinstance(exception, Exception):
         return Conclusion(outcome="cancelled")
-    return _failed(type(exception).__qualname__, str(exception))
+    return _failed(getattr(exception, "error_type", type(exception).__qualname__), str(exception))
 
 
 def _refused(evidence: Evidence) -> Conclusion:

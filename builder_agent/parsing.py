@@ -24,12 +24,6 @@ class UnknownTargetError(AgentError):
         super().__init__(f"target {target!r}: {package} does not know it. Give one of these: {names}.")
 
 
-class ModelRefusedError(AgentError):
-    """The parser read the model and will not take it; the run fails with ``error_type``."""
-
-    error_type = "parser_error"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
     """One model in the library's hands. ``parser`` owns weights that the network points to."""

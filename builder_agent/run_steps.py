@@ -19,7 +19,7 @@ from builder_agent import tensorrt_rtx_backend, timing_cache
 from builder_agent.artifact import ArtifactWriter
 from builder_agent.baseline import full_baseline, partial_baseline
 from builder_agent.build_call import watched
-from builder_agent.errors import ArtifactWriteError
+from builder_agent.errors import ArtifactWriteError, ModelRefusedError
 from builder_agent.outcome import Conclusion, Evidence, conclude
 from builder_agent.output_folder import inventory
 from builder_agent.process_facts import observe_process
@@ -167,7 +167,7 @@ class RunSteps:
             monitor.detach()
             if monitor.called and not self._seen.returned:
                 self._post(BuilderReturned(engine=False, returned_false=monitor.returned_false))
-        if isinstance(exception, Exception) and exception is not self._seen.artifact_error:
+        if isinstance(exception, Exception) and not isinstance(exception, (ArtifactWriteError, ModelRefusedError)):
             code, message = type(exception).__qualname__, str(exception)
             self._post(ErrorRecorded(component="agent", code=code, message=message))
         conclusion = self.conclusion(exception)
