@@ -10,7 +10,7 @@ from build_events.envelope import Recorded
 from build_events.events import StreamClosed, UnknownEvent
 from build_events.fold import FOLDED_TYPES, advance, fold, fold_run, is_late, settle
 from build_events.run_rows import phase_row, run_state
-from build_events.state import RunState, StreamState
+from build_events.state import PhaseRow, RunState, StreamState
 from tests.build_events.strategies import histories, records, several_histories
 
 ENDED_BY_ITSELF = {"completed", "cancelled", "failed", "completed_despite_cancel"}
@@ -80,7 +80,7 @@ def test_taking_settled_phases_out_changes_no_row(history: list[Recorded], data:
     """Rows of settled phases written early equal those written at the end."""
     whole = _only(history)
     cut = data.draw(st.integers(0, len(history)))
-    early = {}
+    early: dict[int, PhaseRow] = {}
     states = []
     for items in _by_stream(history).values():
         in_time = [record for record in items if record in history[:cut]]

@@ -1,0 +1,129 @@
+"""``enginetrail build``: one engine, supervised."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from build_events import clock, ids
+from build_events.events import RetryPolicy
+from build_events.state import ArtifactRow, RunState
+from builder_agent.bootstrap import trace_id_from
+from builder_agent.control import BuildSpec
+from builder_agent.supervisor import SupervisedResult, supervise
+from enginetrail.home import Home
+from enginetrail.live import build_view
+from enginetrail.recovery import recover_lost_runs
+from enginetrail.retry import follow_plan
+
+POLICIES = ["retry_cold", "retry_with_cache", "rollback", "investigate"]
+LEGS = ("signalled", "observed", "returned", "cleaned", "exited")
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Engine to write.")
+@click.option("--route", required=True, help="Route under review, e.g. resnet50/fp16/sm89.")
+@click.option("--target", help="Compute capability to build for, e.g. sm89.  [default: the library's own]")
+@click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Seconds from now to SIGKILL.")
+@click.option("--retry-of", help="Run that this build retries, by id or the beginning of it.")
+@click.option(
+    "--retry-policy", type=click.Choice(POLICIES), help="Policy of the retry.  [default: the plan that run recorded]"
+)
+@click.option("--discard-late", is_flag=True, help="Quarantine an engine that was ready only after a cancellation.")
+@click.option("--format", "how", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_obj
+def build(
+    home: Home,
+    *,
+    model: Path,
+    output: Path,
+    route: str,
+    target: str | None,
+    deadline: float | None,
+    retry_of: str | None,
+    retry_policy: RetryPolicy | None,
+    discard_late: bool,
+    how: str,
+) -> int:
+    """Build an engine from the ONNX file MODEL in a child process and record everything.
+
+    Exits 0 with an engine, 1 if the builder said no, 2 for wrong usage or input that cannot be read,
+    130, 143 or 124 when Ctrl-C, SIGTERM or the deadline ended it.
+    """
+    started_ns = clock.system_clock().monotonic_ns
+    if retry_policy is not None and retry_of is None:
+        raise click.UsageError("--retry-policy needs --retry-of RUN")
+    recover_lost_runs(home)
+    retried = follow_plan(home.log_folder, retry_of, retry_policy, route) if retry_of else None
+    spec = BuildSpec(
+        run_id=ids.random_id(),
+        trace_id=trace_id_from(os.environ),
+        main_stream_id=ids.random_id(),
+        log_folder=str(home.log_folder),
+        model=str(model.absolute()),
+        output=str(output.absolute()),
+        route=route,
+        target=target,
+        command_started_monotonic_ns=started_ns,
+        deadline_ns=None if deadline is None else round(deadline * clock.NS_PER_S),
+        retry_of=retried.run_id if retried else None,
+        retry_policy=retried.policy if retried else None,
+        discard_late=discard_late,
+    )
+    with build_view(Console(stderr=True)) as view:
+        result = supervise(spec, clock=clock.system_clock, on_event=view.event, on_message=view.message)
+    if how == "json":
+        click.echo(json.dumps(_summary(spec, result), ensure_ascii=False))
+    elif result.state is not None:
+        click.echo(_sentence(result.state))
+    return result.exit_code
+
+
+def _summary(spec: BuildSpec, result: SupervisedResult) -> dict[str, Any]:
+    state = result.state
+    artifact = _published(state)
+    return {
+        "run_id": result.run_id if state else None,
+        "route": spec.route,
+        "outcome": state.run.outcome if state else None,
+        "exit_code": result.exit_code,
+        "duration_ms": _ms(state.run.duration_ns) if state else None,
+        "artifact": None if artifact is None else {"path": artifact.path, "size_bytes": artifact.size_bytes},
+        "artifact_digest": state.run.artifact_sha256 if state else None,
+        "latencies": _latencies(state),
+        "error_type": state.run.error_type if state else None,
+        "error_message": state.run.error_message if state else None,
+        "complete": state.run.complete if state else None,
+        "recorded": result.recorded,
+    }
+
+
+def _latencies(state: RunState | None) -> dict[str, float | str | None] | None:
+    """Return the legs in milliseconds since the request, ``None`` where nobody asked to stop."""
+    row = state.cancellation if state else None
+    if row is None:
+        return None
+    return {"source": row.source, **{f"{leg}_ms": _ms(getattr(row, f"{leg}_ns")) for leg in LEGS}}
+
+
+def _published(state: RunState | None) -> ArtifactRow | None:
+    return next((row for row in state.artifacts if row.state == "published"), None) if state else None
+
+
+def _sentence(state: RunState) -> str:
+    run, artifact = state.run, _published(state)
+    text = f"run {run.run_id}: {run.outcome}"
+    if artifact is not None:
+        text += f", {artifact.path} ({artifact.size_bytes} bytes, sha256 {artifact.sha256})"
+    if run.error_message:
+        text += f", {run.error_type}: {run.error_message}"
+    return f"{text}\nnext: {Path(sys.argv[0]).name} show {run.run_id[:8]}"
+
+
+def _ms(duration_ns: int | None) -> float | None:
+    return None if duration_ns is None else duration_ns / clock.NS_PER_MS
