@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from build_events.clock import Clock, system_clock
-from build_events.log import EventReader
+from build_events.log import EventReader, Positions
 from collector.batches import ParsedBatch, batches, parse
 from collector.commit import CollectStats, commit
 from collector.parsing import Parser
@@ -38,8 +38,10 @@ class Ingester:
     ) -> None:
         self._parser.close()
 
-    def ingest(self, *, stop: Callable[[], bool] = lambda: False) -> CollectStats:
-        """Take in what stands in the log now; ``stop`` is asked between commits.
+    def ingest(
+        self, *, stop: Callable[[], bool] = lambda: False, moved: Callable[[Positions], None] | None = None
+    ) -> CollectStats:
+        """Take in what stands in the log now; ``stop`` is asked between commits, ``moved`` told after each.
 
         Raises:
             StoreWriteError: a batch could not be written; what was committed before it stands.
@@ -59,4 +61,6 @@ class Ingester:
                 pending = pool.submit(parsed_next)
                 done += commit(self._store, batch, noted_at_ns=self._clock().wall_ns)
                 self.positions = {**self.positions, **batch.positions}
+                if moved is not None:
+                    moved(self.positions)
         return done

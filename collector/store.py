@@ -20,15 +20,16 @@ from collector.fold_tables import COLUMNS
 
 SCHEMA_VERSION = 1
 
-# The instance reads and writes nothing but its own file, whatever a query asks; every setting is locked after.
-SETTINGS: dict[str, str] = {
-    "enable_external_access": "false",
+_SETTINGS = {
     "python_enable_replacements": "false",  # no query reads this process's variables
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
+    # A larger WAL before DuckDB checkpoints by itself: a quarter more rows per second (measured).
+    "wal_autocheckpoint": "256MB",
 }
-# A larger WAL before DuckDB checkpoints by itself: a quarter more rows per second (measured).
-_WAL_AUTOCHECKPOINT = "256MB"
+# DuckDB names a database after its file, and ``store`` is the name of the schema: ``store.events`` would be
+# ambiguous in a file store.duckdb.
+_DATABASE = "enginetrail"
 
 
 class Store:
@@ -50,11 +51,11 @@ class Store:
             StoreIdentityError: it holds another log.
             StoreWriteError: there is no room for it, or no right to write it.
         """
-        db = _connect(path)
+        db = connect(path)
         try:
             with _write_errors(path):
                 _prepare(db, path, log_identity, views)
-            db.execute("SET lock_configuration = true")
+            lock_settings(db)
             return cls(path, db)
         except BaseException:
             db.close()
@@ -74,7 +75,7 @@ class Store:
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """Return a connection of its own to the same store, for one thread at a time."""
-        return self._db.cursor()
+        return new_cursor(self._db)
 
     @contextmanager
     def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -103,7 +104,7 @@ class Store:
 
     def positions(self) -> dict[str, int]:
         """Return where each source of the log is to be read on."""
-        return dict(self._db.execute("SELECT source, next_offset FROM store.positions").fetchall())
+        return read_positions(self._db)
 
 
 @contextmanager
@@ -140,26 +141,51 @@ def read_identity(db: duckdb.DuckDBPyConnection, path: Path, *, log_identity: st
     return str(views)
 
 
+def read_positions(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Return the positions of a store: source -> next offset."""
+    return dict(db.execute("SELECT source, next_offset FROM store.positions").fetchall())
+
+
 def passed(positions: Mapping[str, int], ends: Mapping[str, int]) -> bool:
     """Say whether a reader at ``positions`` has seen everything before ``ends``."""
     return all(positions.get(source, 0) >= end for source, end in ends.items())
 
 
-def _connect(path: Path) -> duckdb.DuckDBPyConnection:
+def connect(path: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
+    """Return a connection to the database file at ``path``, whose settings are still to be locked.
+
+    Raises:
+        StoreCorruptError: DuckDB cannot open the file.
+        StoreWriteError: there is no room for it, or no right to write it.
+    """
+    db = duckdb.connect(":memory:", config=dict(_SETTINGS))
     try:
-        return duckdb.connect(str(path), config={**SETTINGS, "wal_autocheckpoint": _WAL_AUTOCHECKPOINT})
+        quoted = str(path).replace("'", "''")
+        db.execute(f"ATTACH '{quoted}' AS {_DATABASE} {'(READ_ONLY)' if read_only else ''}")
+        db.execute(f"USE {_DATABASE}")
     except duckdb.Error as error:
-        raise _open_error(path, error) from error
+        db.close()
+        text = str(error)
+        if isinstance(error, duckdb.IOException) and any(sign in text for sign in _CANNOT_WRITE):
+            raise StoreWriteError(path, text) from error
+        raise StoreCorruptError(path, text) from error
+    return db
 
 
-def _open_error(path: Path, error: duckdb.Error) -> Exception:
-    text = str(error)
-    if isinstance(error, duckdb.IOException) and any(sign in text for sign in _WRITE_SIGNS):
-        return StoreWriteError(path, text)
-    return StoreCorruptError(path, text)
+def lock_settings(db: duckdb.DuckDBPyConnection) -> None:
+    """Let the instance read and write nothing but its own file, whatever a query asks, for the rest of its life."""
+    db.execute("SET enable_external_access = false")
+    db.execute("SET lock_configuration = true")
 
 
-_WRITE_SIGNS = ("No space left", "Permission denied", "Read-only file system", "File too large", "Could not set lock")
+def new_cursor(db: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Return a connection of its own to the same instance, for one thread at a time."""
+    cursor = db.cursor()
+    cursor.execute(f"USE {_DATABASE}")  # a cursor does not inherit it
+    return cursor
+
+
+_CANNOT_WRITE = ("No space left", "Permission denied", "Read-only file system", "File too large", "Could not set lock")
 
 
 @contextmanager
@@ -187,7 +213,8 @@ def _prepare(db: duckdb.DuckDBPyConnection, path: Path, log_identity: str, views
         db.execute("INSERT INTO store.meta VALUES (?, ?, '')", [log_identity, SCHEMA_VERSION])
     if known != digest:
         for (name,) in db.execute(
-            "SELECT view_name FROM duckdb_views() WHERE schema_name = 'main' AND NOT internal"
+            "SELECT view_name FROM duckdb_views() WHERE database_name = ? AND schema_name = 'main' AND NOT internal",
+            [_DATABASE],
         ).fetchall():
             db.execute(f'DROP VIEW "{name}"')
         for view in views:

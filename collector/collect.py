@@ -1,0 +1,182 @@
+"""Collecting: once, for as long as somebody wants it, or the whole log again into a new store."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from build_events.log import EventReader
+from collector import snapshots
+from collector.access import STORE_FILE
+from collector.commit import CollectStats
+from collector.errors import SnapshotError, StoreBusyError, StoreExistsError
+from collector.guard import Limits
+from collector.ingest import Ingester
+from collector.lock import StoreLock, read_holder
+from collector.server import Progress, serving
+from collector.socket_path import make_folder, socket_path
+from collector.store import Store
+
+__all__ = ["CollectStats", "Pace", "collect_once", "follow", "replay"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a following collector does what. All in seconds."""
+
+    poll_s: float = 0.1  # between two looks at the log; a waiting query shortens it
+    poll_share: float = 0.2  # of the time at most spent on looking at a log that has nothing new
+    housekeeping_s: float = 1.0
+    snapshot_s: float = 60.0
+
+
+def collect_once(
+    home: Path,
+    log: EventReader,
+    views: Sequence[str],
+    *,
+    runtime_dir: Path,
+    before_ingest: Callable[[], None] = lambda: None,
+) -> CollectStats:
+    """Take in what stands in the log now, answering queries meanwhile.
+
+    ``before_ingest`` runs while the store is held, before the log is read. ``runtime_dir`` is where the
+    query socket lies: the user's runtime folder, or the temporary one.
+
+    Raises:
+        StoreBusyError: another process holds the store; it takes in the log.
+        StoreError: the store cannot be used or written; the message says why and what to do.
+    """
+    with _holding(home, log, views, runtime_dir) as held:
+        before_ingest()
+        return held.ingest(lambda: False)
+
+
+def follow(
+    home: Path,
+    log: EventReader,
+    views: Sequence[str],
+    *,
+    runtime_dir: Path,
+    stop: Callable[[], bool],
+    housekeeping: Callable[[], None],
+    warn: Callable[[str], None] | None = None,
+    pace: Pace | None = None,
+) -> CollectStats:
+    """Take in the log as it grows and answer queries, until ``stop()``.
+
+    ``housekeeping`` runs at the start and every second, in this thread, between commits. A snapshot is
+    published at the start, every minute when something changed, and at the end; one that cannot be goes
+    to ``warn``, and ends the collector where there is no ``warn``.
+
+    Raises:
+        StoreBusyError: another process holds the store.
+        StoreError: the store cannot be used or written; what was committed stands.
+    """
+    chosen = pace or Pace()
+    with _holding(home, log, views, runtime_dir) as held:
+        done = _follow(held, chosen, stop, housekeeping, warn)
+        held.publish(warn)
+        return done
+
+
+def replay(log: EventReader, path: Path, views: Sequence[str]) -> CollectStats:
+    """Take the whole log into a new store at ``path``. Writes nothing to the log.
+
+    The file has its name only when it is complete.
+
+    Raises:
+        StoreExistsError: there is a file at ``path`` already.
+        StoreError: the new store cannot be written.
+    """
+    if path.exists():
+        raise StoreExistsError(path)
+    partial = path.with_name(f".{path.name}.partial")
+    for leftover in (partial, partial.with_name(f"{partial.name}.wal")):
+        leftover.unlink(missing_ok=True)
+    with Store.open(partial, log_identity=log.identity(), views=views) as store, Ingester(log, store) as ingester:
+        done = ingester.ingest()
+    try:
+        os.link(partial, path)  # unlike a rename, never over a file that came meanwhile
+    except FileExistsError:
+        raise StoreExistsError(path) from None
+    partial.unlink()
+    return done
+
+
+class _Held:
+    """The store while this process holds it and answers queries."""
+
+    def __init__(self, home: Path, store: Store, ingester: Ingester, progress: Progress) -> None:
+        self._home = home
+        self._store = store
+        self._ingester = ingester
+        self._published: object = None
+        self.progress = progress
+
+    def ingest(self, stop: Callable[[], bool]) -> CollectStats:
+        return self._ingester.ingest(stop=stop, moved=self.progress.move)
+
+    def publish(self, warn: Callable[[str], None] | None) -> None:
+        """Publish a snapshot if anything was committed since the last one."""
+        if self._published is self._ingester.positions:
+            snapshots.confirm(self._home)
+            return
+        try:
+            snapshots.publish(self._store, self._home)
+        except SnapshotError as error:
+            if warn is None:
+                raise
+            warn(str(error))
+            return
+        self._published = self._ingester.positions
+
+
+def _follow(
+    held: _Held,
+    pace: Pace,
+    stop: Callable[[], bool],
+    housekeeping: Callable[[], None],
+    warn: Callable[[str], None] | None,
+) -> CollectStats:
+    housekeeping()
+    done = held.ingest(stop)
+    held.publish(warn)
+    kept_house = published = time.monotonic()
+    while not stop():
+        began = time.monotonic()
+        if began - kept_house >= pace.housekeeping_s:
+            housekeeping()
+            kept_house = began
+        held.progress.wanted.clear()
+        news = held.ingest(stop)
+        done += news
+        if time.monotonic() - published >= pace.snapshot_s:
+            held.publish(warn)
+            published = time.monotonic()
+        looked_s = time.monotonic() - began
+        idle_s = looked_s * (1 / pace.poll_share - 1) if news.records == 0 else 0.0
+        held.progress.wanted.wait(max(pace.poll_s - looked_s, idle_s))
+    return done
+
+
+@contextmanager
+def _holding(home: Path, log: EventReader, views: Sequence[str], runtime_dir: Path) -> Iterator[_Held]:
+    lock = StoreLock.try_acquire(home)
+    if lock is None:
+        advice = ": it takes in the log, and answers `enginetrail query`. Stop it to collect from here"
+        raise StoreBusyError(home, read_holder(home).pid, advice)
+    with (
+        lock,
+        Store.open(home / STORE_FILE, log_identity=log.identity(), views=views) as store,
+        Ingester(log, store) as ingester,
+    ):
+        socket = socket_path(home, runtime_dir)
+        make_folder(socket)
+        progress = Progress(ingester.positions)
+        with serving(socket, store.cursor, progress, Limits()):
+            lock.announce(socket)
+            yield _Held(home, store, ingester, progress)
+            lock.announce(None)
