@@ -7,7 +7,9 @@ import click
 
 from analytics.views import view_sql
 from build_events.local_log import LocalLog
-from collector.collect import CollectStats, collect_once, follow, replay
+from collector.collect import collect_once, follow, replay
+from collector.commit import CollectStats
+from collector.errors import StoreExistsError
 from enginetrail.home import Home
 from enginetrail.recovery import recover_lost_runs
 
@@ -31,8 +33,7 @@ def collect(home: Home, *, following: bool, target: Path | None) -> None:
         raise click.UsageError("--follow and --replay exclude each other")
     log = LocalLog.create(home.log_folder)
     if target is not None:
-        path = target if target.name else home.folder / REPLAY_NAME
-        _report(replay(log, path, view_sql()), path)
+        _replay(home, log, target)
     elif following:
         _follow(home, log)
     else:
@@ -40,6 +41,16 @@ def collect(home: Home, *, following: bool, target: Path | None) -> None:
             home.folder, log, view_sql(), runtime_dir=home.runtime_dir, before_ingest=lambda: recover_lost_runs(home)
         )
         _report(stats, home.folder / "store.duckdb")
+
+
+def _replay(home: Home, log: LocalLog, target: Path) -> None:
+    path = target if target.name else home.folder / REPLAY_NAME
+    if not target.name:
+        path.unlink(missing_ok=True)  # the default name is ours, and its content comes from the log
+    try:
+        _report(replay(log, path, view_sql()), path)
+    except StoreExistsError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _follow(home: Home, log: LocalLog) -> None:
@@ -54,6 +65,7 @@ def _follow(home: Home, log: LocalLog) -> None:
         runtime_dir=home.runtime_dir,
         stop=lambda: bool(stopping),
         housekeeping=lambda: recover_lost_runs(home),
+        warn=lambda text: click.echo(f"enginetrail: {text}", err=True),
     )
     _report(stats, home.folder / "store.duckdb")
 

@@ -2,6 +2,7 @@
 
 import click
 
+from collector.errors import QueryRefusedError
 from enginetrail.home import Home
 from enginetrail.rows import Format, render, to_rows
 from enginetrail.store import open_store, warn_if_stale
@@ -14,10 +15,14 @@ from enginetrail.store import open_store, warn_if_stale
 def query(home: Home, sql: str, how: Format) -> None:
     """Run one read-only SQL statement on the views (docs/views.md) and print its rows.
 
-    Works while a collector follows the log, too. Exits 1 if the statement is refused or fails.
+    Works while a collector follows the log, too. Exits 2 if the statement is refused: one SELECT or
+    EXPLAIN that the database understands, nothing else.
     """
     with open_store(home) as reader:
-        table = reader.query(sql)
+        try:
+            table = reader.query(sql)
+        except QueryRefusedError as error:
+            raise click.UsageError(str(error)) from None
         warn_if_stale(reader)
     rows = to_rows(table)
     columns = list(rows[0]) if rows else table.column_names
