@@ -35,7 +35,7 @@ def querying(reader: Reader) -> Query:
     """Return the reader's query as rows of plain values."""
 
     def query(sql: str, parameters: Sequence[object]) -> list[dict[str, Any]]:
-        return to_rows(reader.query(sql, cast("Params", parameters)))  # the reader refuses what does not travel
+        return to_rows(reader.query(sql, parameters))
 
     return query
 
