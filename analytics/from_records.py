@@ -14,13 +14,15 @@ def evidence_of(
     records: Iterable[Recorded],
     types: frozenset[str],
     *,
+    phases: bool = True,
     routes: Iterable[str] = (),
     dead_letters: Mapping[str, int] | None = None,
     behind: bool = False,
 ) -> Evidence:
     """Return the evidence in records of any runs and routes.
 
-    ``types`` are the event types that the judging test reads. ``routes`` are judged even where nothing was
+    ``types`` are the event types that the judging test reads; without ``phases`` it asks nothing about the phase
+    trees, and finds them empty. ``routes`` are judged even where nothing was
     recorded about them, like the runs' own. ``dead_letters`` counts by run id or route.
     """
     letters = dead_letters or {}
@@ -29,7 +31,11 @@ def evidence_of(
         if not is_decision_stream(items):
             header = items[0].stream
             subjects.setdefault((header.run_id, header.route), []).extend(items)
-    runs = [_run(run_id, items, types, letters) for (run_id, _), items in subjects.items() if run_id is not None]
+    runs = [
+        _run(run_id, items, types, letters, phases=phases)
+        for (run_id, _), items in subjects.items()
+        if run_id is not None
+    ]
     about = {route: items for (_, route), items in subjects.items() if route is not None}
     named = {item.run.route for item in runs if item.run.route is not None}
     return Evidence(
@@ -59,12 +65,14 @@ def _streams(records: Iterable[Recorded]) -> dict[str, list[Recorded]]:
     return {stream_id: list(by_sequence.values()) for stream_id, by_sequence in streams.items()}
 
 
-def _run(run_id: str, items: list[Recorded], types: frozenset[str], letters: Mapping[str, int]) -> RunEvidence:
+def _run(
+    run_id: str, items: list[Recorded], types: frozenset[str], letters: Mapping[str, int], *, phases: bool
+) -> RunEvidence:
     count = letters.get(run_id, 0)
     state = fold(items, dead_letters=count)[run_id]
     return RunEvidence(
         run=state.run,
-        phases=summarize(state.phases),
+        phases=summarize(state.phases if phases else ()),
         cancellation=state.cancellation,
         artifacts=state.artifacts,
         streams=state.streams,

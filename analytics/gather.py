@@ -3,7 +3,6 @@
 Reads the fold's rows and the facts of the asked types; never all phase events.
 """
 
-import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,25 +11,12 @@ from typing import Any, TypeVar
 from analytics.decided import Decided
 from analytics.evidence import Evidence, RouteEvidence, RunEvidence, ordered, summarize
 from analytics.gather_rows import artifact_row, cancellation_row, phase_row, recorded, run_row, stream_row
+from analytics.gather_sql import chain_statement, evidence_statement, records_statement, route_statement
 from build_events.envelope import Recorded
-from build_events.events import DecisionRecorded
-from build_events.state import ArtifactRow, CancellationRow, PhaseRow, RunRow, StreamRow
+from build_events.state import RunRow
 
 Query = Callable[[str, Sequence[object]], list[dict[str, Any]]]
 T = TypeVar("T")
-
-_EVENT = (
-    "json_object('stream_id', stream_id, 'role', stream_role, 'run_id', run_id, 'route', route, 'source', source, "
-    "'boot_id', boot_id, 'sequence', sequence, 'wall_ns', epoch_ns(time), 'monotonic_ns', monotonic_ns, "
-    "'type', type, 'data', data)"
-)
-# Without the report: it is by far the largest part, and decisions pile up.
-_DECIDED = ("kind", "verdict", "policy_sha256", "evaluator_version", "inputs_sha256", "artifact_sha256", "supersedes")
-_DECISION = (
-    "json_object('event_id', event_id, 'stream_id', stream_id, 'subject', coalesce(run_id, route), "
-    + ", ".join(f"'{name}', data->'$.{name}'" for name in _DECIDED)
-    + ")"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +28,24 @@ class Gathered:
 
 
 def gather(
-    query: Query, run_ids: Sequence[str], routes: Sequence[str], types: frozenset[str], *, behind: bool
+    query: Query,
+    run_ids: Sequence[str],
+    routes: Sequence[str],
+    types: frozenset[str],
+    *,
+    phases: bool = True,
+    behind: bool = False,
 ) -> Gathered:
     """Return the evidence about runs and routes, and every decision about them.
 
-    ``types`` are the event types that the judging test reads. ``behind`` says that the store had not
-    taken in the whole log.
+    ``types`` are the event types that the judging test reads; without ``phases`` it asks nothing about the
+    phase trees, and finds them empty. ``behind`` says that the store had not taken in the whole log.
 
     Raises:
         EvidenceError: the store holds what this release cannot read.
     """
-    statement, parameters = _statement(run_ids, routes, types)
     parts: dict[str, list[dict[str, Any]]] = {}
-    for row in query(statement, parameters):
+    for row in query(*evidence_statement(run_ids, routes, types, phases=phases)):
         parts.setdefault(row["part"], []).append(json.loads(row["body"]))
     rows = _Rows(parts)
     evidence = Evidence(
@@ -118,52 +109,17 @@ def _by_subject(
     return found
 
 
-def _statement(run_ids: Sequence[str], routes: Sequence[str], types: frozenset[str]) -> tuple[str, list[object]]:
-    names = sorted(types)
-    both = f"({is_in('run_id', run_ids)} OR {is_in('route', routes)})"
-    subjects = [*run_ids, *routes]
-    parts: list[tuple[str, str, str, str, Sequence[str]]] = [
-        ("run", _object(RunRow), "store.runs", is_in("run_id", run_ids), run_ids),
-        ("phase", _object(PhaseRow), "store.phases", is_in("run_id", run_ids), run_ids),
-        ("cancellation", _object(CancellationRow), "store.cancellations", is_in("run_id", run_ids), run_ids),
-        ("artifact", _object(ArtifactRow), "store.artifacts", is_in("run_id", run_ids), run_ids),
-        ("stream", _object(StreamRow), "store.streams", both, subjects),
-        (
-            "dead_letter",
-            "json_object('run_id', run_id, 'route', route, 'count', count)",
-            "store.dead_letter_counts",
-            both,
-            subjects,
-        ),
-        ("event", _EVENT, "events", f"{is_in('type', names)} AND {both}", [*names, *subjects]),
-        ("decision", _DECISION, "events", f"type = ? AND {both}", [DecisionRecorded.type, *subjects]),
-    ]
-    statement = "\nUNION ALL\n".join(
-        f"SELECT '{part}' AS part, {body}::VARCHAR AS body FROM {table} WHERE {condition}"  # noqa: S608 # constants above
-        for part, body, table, condition, _ in parts
-    )
-    return statement, [value for *_, values in parts for value in values]
+def chain(query: Query, run_ids: Sequence[str]) -> dict[str, str | None]:
+    """Return the runs that these are linked with by retries, themselves included, and the route of each.
 
-
-def is_in(column: str, values: Sequence[str]) -> str:
-    """Return a condition with one parameter a value; of no value, one that never holds."""
-    return f"{column} IN ({', '.join('?' * len(values))})" if values else "false"
-
-
-def _object(cls: type[RunRow | PhaseRow | CancellationRow | ArtifactRow | StreamRow]) -> str:
-    """Return the SQL of a JSON object with a row's fields; times become nanoseconds since 1970."""
-    pairs = []
-    for field in dataclasses.fields(cls):
-        time = field.name.endswith("_at_ns")
-        column = f'epoch_ns("{field.name.removesuffix("_ns")}")' if time else f'"{field.name}"'
-        pairs.append(f"'{field.name}', {column}")
-    return f"json_object({', '.join(pairs)})"
+    A run that the store does not hold is left out.
+    """
+    return {row["run_id"]: row["route"] for row in query(*chain_statement(run_ids))}
 
 
 def run_rows(query: Query, route: str) -> list[RunRow]:
     """Return the row of every run of a route."""
-    statement = f"SELECT {_object(RunRow)}::VARCHAR AS body FROM store.runs WHERE route = ?"  # noqa: S608 # constants
-    return [run_row(json.loads(row["body"])) for row in query(statement, [route])]
+    return [run_row(json.loads(row["body"])) for row in query(*route_statement(route))]
 
 
 def records(query: Query, stream_ids: Sequence[str]) -> list[Recorded]:
@@ -172,5 +128,4 @@ def records(query: Query, stream_ids: Sequence[str]) -> list[Recorded]:
     Raises:
         EvidenceError: the store holds what this release cannot read.
     """
-    statement = f"SELECT {_EVENT}::VARCHAR AS body FROM events WHERE {is_in('stream_id', stream_ids)}"  # noqa: S608 # constants
-    return [recorded(json.loads(row["body"])) for row in query(statement, list(stream_ids))]
+    return [recorded(json.loads(row["body"])) for row in query(*records_statement(stream_ids))]

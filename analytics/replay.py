@@ -94,7 +94,12 @@ def _report(query: Query, decision: DecisionRecorded) -> Report:
         given = [run["run_id"] for run in report["runs"] if run["given"]]
         return judge_trial(Trial(evidence=evidence, policy=policy, as_of_ns=decision.as_of_ns), given)
     evidence = evidence_of(
-        seen, CBAT_TYPES, routes=[report["route"]], dead_letters=context.dead_letters, behind=context.behind
+        seen,
+        CBAT_TYPES,
+        phases=False,
+        routes=[report["route"]],
+        dead_letters=context.dead_letters,
+        behind=context.behind,
     )
     candidate = Candidate(
         route=report["route"],

@@ -30,6 +30,6 @@ def evaluate(
     # Older runs change nothing about a newer digest; without one, every run of the route is named.
     since = (judged.started_at_ns or 0, judged.run_id) if judged else (0, "")
     run_ids = sorted(run.run_id for run in rows if (run.started_at_ns or 0, run.run_id) >= since)
-    gathered = gather(query, run_ids, [route], CBAT_TYPES, behind=behind)
+    gathered = gather(query, run_ids, [route], CBAT_TYPES, phases=False, behind=behind)
     candidate = Candidate(route=route, digest=digest, evidence=gathered.evidence, policy=policy, as_of_ns=as_of_ns)
     return judge_candidate(candidate, gathered.decisions)

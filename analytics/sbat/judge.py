@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from analytics.errors import UnknownRunError
-from analytics.gather import Query, gather, is_in
+from analytics.gather import Query, chain, gather
 from analytics.policy import Policy
 from analytics.sbat.report import SbatReport, judge_trial
 from analytics.sbat.trial import Trial
@@ -18,22 +18,6 @@ READ: tuple[type[Event], ...] = (
 )  # fmt: skip
 SBAT_TYPES = frozenset(cls.type for cls in READ)
 
-# Runs are linked both ways: a retry names the run that it retries.
-_CHAIN = """
-WITH RECURSIVE
-links AS (
-    SELECT run_id AS one, retry_of AS other FROM store.runs WHERE retry_of IS NOT NULL
-    UNION ALL
-    SELECT retry_of, run_id FROM store.runs WHERE retry_of IS NOT NULL
-),
-chain AS (
-    SELECT run_id FROM store.runs WHERE {given}
-    UNION
-    SELECT links.other FROM links JOIN chain ON links.one = chain.run_id
-)
-SELECT run_id, route FROM store.runs WHERE run_id IN (SELECT run_id FROM chain)
-"""
-
 
 def judge(query: Query, run_ids: Sequence[str], policy: Policy, *, as_of_ns: int, behind: bool = False) -> SbatReport:
     """Judge runs together with their retry chains, as one test.
@@ -45,12 +29,11 @@ def judge(query: Query, run_ids: Sequence[str], policy: Policy, *, as_of_ns: int
         UnknownRunError: the store holds nothing of a given run.
         EvidenceError: the store holds what this release cannot read.
     """
-    rows = query(_CHAIN.format(given=is_in("run_id", run_ids)), list(run_ids))
-    known = {row["run_id"] for row in rows}
-    unknown = sorted(set(run_ids) - known)
+    known = chain(query, run_ids)
+    unknown = sorted(set(run_ids) - set(known))
     if unknown:
         raise UnknownRunError(f"no run {', '.join(unknown)} in the store; list them: enginetrail runs")
-    routes = sorted({row["route"] for row in rows if row["route"] is not None})
+    routes = sorted({route for route in known.values() if route is not None})
     gathered = gather(query, sorted(known), routes, SBAT_TYPES, behind=behind)
     trial = Trial(evidence=gathered.evidence, policy=policy, as_of_ns=as_of_ns)
     return judge_trial(trial, run_ids, gathered.decisions)

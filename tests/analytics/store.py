@@ -10,8 +10,10 @@ from analytics.views import view_sql
 from build_events import codec
 from build_events.envelope import Recorded
 from build_events.log import InMemoryEventLog
+from collector import guard
 from collector.ingest import Ingester
 from collector.store import Store
+from enginetrail.rows import to_rows
 
 SCHEMA = Path(__file__).resolve().parents[2] / "collector" / "schema.sql"
 
@@ -28,15 +30,13 @@ def empty_store() -> duckdb.DuckDBPyConnection:
 
 
 def collected(records: Iterable[Recorded], damaged: Iterable[bytes] = ()) -> Query:
-    """Return what analytics asks with, over a store that took in these records and some damaged ones."""
+    """Return what the commands ask with, over a store that took in these records and some damaged ones."""
     log = InMemoryEventLog("memory", [*(codec.encode(record) for record in records), *damaged])
     store = Store.open(Path(":memory:"), log_identity=log.identity(), views=view_sql())
     with Ingester(log, store) as ingester:
         ingester.ingest()
 
     def query(sql: str, parameters: Sequence[object]) -> list[dict[str, Any]]:
-        cursor = store.cursor().execute(sql, parameters)
-        names = [column[0] for column in cursor.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        return to_rows(guard.run(store.cursor(), sql, parameters, guard.Limits()))
 
     return query
