@@ -34,12 +34,13 @@ def gather(
     types: frozenset[str],
     *,
     phases: bool = True,
-    behind: bool = False,
+    behind: Callable[[], bool] = lambda: False,
 ) -> Gathered:
     """Return the evidence about runs and routes, and every decision about them.
 
     ``types`` are the event types that the judging test reads; without ``phases`` it asks nothing about the
-    phase trees, and finds them empty. ``behind`` says that the store had not taken in the whole log.
+    phase trees, and finds them empty. ``behind`` is asked after the answer: whether the store that gave it
+    had not taken in the whole log.
 
     Raises:
         EvidenceError: the store holds what this release cannot read.
@@ -51,7 +52,7 @@ def gather(
     evidence = Evidence(
         runs=tuple(sorted((rows.run(run) for run in rows.runs), key=lambda item: item.order)),
         routes=tuple(rows.route(route) for route in sorted(routes)),
-        behind=behind,
+        behind=behind(),
     )
     return Gathered(evidence, tuple(sorted(rows.decisions, key=lambda item: item.event_id)))
 

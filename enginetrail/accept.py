@@ -33,7 +33,7 @@ def stuck_build(home: Home, *, runs: tuple[str, ...], policy: Path | None, as_of
         query = querying(reader)
         run_ids = [resolve_run(query, run) for run in runs]
         as_of_ns = as_of if as_of is not None else system_clock().wall_ns
-        report = sbat.judge(query, run_ids, rules, as_of_ns=as_of_ns, behind=reader.behind)
+        report = sbat.judge(query, run_ids, rules, as_of_ns=as_of_ns, behind=lambda: reader.behind)
         warn_if_stale(reader)
     decision = decide(report)
     record_decision(home, decision)

@@ -40,7 +40,9 @@ def evaluate(home: Home, *, route: str, policy: Path | None, digest: str | None,
     rules = read_policy(policy)
     with open_store(home) as reader:
         as_of_ns = as_of if as_of is not None else system_clock().wall_ns
-        report = cbat.evaluate(querying(reader), route, rules, digest=digest, as_of_ns=as_of_ns, behind=reader.behind)
+        report = cbat.evaluate(
+            querying(reader), route, rules, digest=digest, as_of_ns=as_of_ns, behind=lambda: reader.behind
+        )
         warn_if_stale(reader)
     decision = decide(report)
     record_decision(home, decision)

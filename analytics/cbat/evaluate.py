@@ -1,5 +1,7 @@
 """The checkpoint-to-bundle acceptance test over a store."""
 
+from collections.abc import Callable
+
 from analytics.cbat.candidate import Candidate, newest_completed
 from analytics.cbat.report import CbatReport, judge_candidate
 from analytics.gather import Query, gather, run_rows
@@ -15,12 +17,18 @@ CBAT_TYPES = frozenset(cls.type for cls in READ)
 
 
 def evaluate(
-    query: Query, route: str, policy: Policy, *, digest: str | None = None, as_of_ns: int, behind: bool = False
+    query: Query,
+    route: str,
+    policy: Policy,
+    *,
+    digest: str | None = None,
+    as_of_ns: int,
+    behind: Callable[[], bool] = lambda: False,
 ) -> CbatReport:
     """Judge the digest of a route's newest completed run, or ``digest``.
 
-    ``as_of_ns`` is the time that ages are counted to, in wall-clock nanoseconds; ``behind`` says that
-    the store has not taken in the whole log.
+    ``as_of_ns`` is the time that ages are counted to, in wall-clock nanoseconds; ``behind`` is asked
+    after the answer: whether the store that gave it had not taken in the whole log.
 
     Raises:
         EvidenceError: the store holds what this release cannot read.

@@ -1,6 +1,6 @@
 """The stuck-build acceptance test over a store."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from analytics.errors import UnknownRunError
 from analytics.gather import Query, chain, gather
@@ -19,11 +19,13 @@ READ: tuple[type[Event], ...] = (
 SBAT_TYPES = frozenset(cls.type for cls in READ)
 
 
-def judge(query: Query, run_ids: Sequence[str], policy: Policy, *, as_of_ns: int, behind: bool = False) -> SbatReport:
+def judge(
+    query: Query, run_ids: Sequence[str], policy: Policy, *, as_of_ns: int, behind: Callable[[], bool] = lambda: False
+) -> SbatReport:
     """Judge runs together with their retry chains, as one test.
 
-    ``as_of_ns`` is the time that ages are counted to, in wall-clock nanoseconds; ``behind`` says that
-    the store has not taken in the whole log.
+    ``as_of_ns`` is the time that ages are counted to, in wall-clock nanoseconds; ``behind`` is asked
+    after the answer: whether the store that gave it had not taken in the whole log.
 
     Raises:
         UnknownRunError: the store holds nothing of a given run.

@@ -218,4 +218,4 @@ def test_a_missing_event_holds_every_gate_and_is_named() -> None:
 
 def test_a_store_that_is_behind_holds() -> None:
     """What the store has not taken in may speak against the route."""
-    assert all("store_behind" in codes(item) for item in judged(FULL, behind=True).gates)
+    assert all("store_behind" in codes(item) for item in judged(FULL, behind=lambda: True).gates)

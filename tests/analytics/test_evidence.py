@@ -26,7 +26,7 @@ def test_rows_and_records_come_to_the_same_evidence(history: list[Recorded], dat
     run_ids = sorted({record.stream.run_id for record in kept if record.stream.run_id})
     query = collected(kept)
     routes = sorted(row["route"] for row in query("SELECT DISTINCT route FROM runs WHERE route IS NOT NULL", []))
-    gathered = gather(query, run_ids, routes, TYPES, behind=False).evidence
+    gathered = gather(query, run_ids, routes, TYPES).evidence
     again = evidence_of(random.sample(kept, len(kept)), TYPES)
     assert gathered.sha256 == again.sha256
     assert gathered.inputs == again.inputs
