@@ -62,9 +62,11 @@ def check_output(target: Path) -> None:
     """Refuse a target that a build could not write, before any time is spent; the run takes the lock itself.
 
     Raises:
-        OutputFolderError: the folder is missing or cannot be written.
+        OutputFolderError: the folder is missing or cannot be written, or the target is a folder itself.
         OutputBusyError: another build holds the target's lock at this moment.
     """
+    if target.is_dir():
+        raise OutputFolderError(target, "the output is a folder, not a file")
     folder = target.parent
     if not folder.is_dir():
         raise OutputFolderError(folder, "it does not exist")
