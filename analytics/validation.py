@@ -39,14 +39,20 @@ def validated(
     facts: Sequence[Fact[ValidationRecorded]],
     policy: Validation | None,
     *,
+    route: str | None,
     built_for: Sequence[str],
     as_of_ns: int,
 ) -> Validated:
-    """Return the status of the artifact with this SHA-256; without an artifact it is ``not_applicable``."""
+    """Return the status of the artifact with this SHA-256; without an artifact it is ``not_applicable``.
+
+    ``built_for`` are the targets that the engine was built for, ``as_of_ns`` the time that ages are counted
+    to; the route is named in the next step.
+    """
     if digest is None:
         return Validated("not_applicable", (), ())
     mine = [fact for fact in facts if fact.event.artifact_sha256 == digest]
-    reasons = tuple(dict.fromkeys(_problems(digest, mine, policy, built_for, as_of_ns)))
+    record = f"record it: enginetrail evidence record {route or 'ROUTE'} FILE"
+    reasons = tuple(dict.fromkeys(_problems(digest, mine, policy, built_for, as_of_ns=as_of_ns, record=record)))
     failed = any(reason.code.effect == "reject" for reason in reasons)
     status: Status = "fail" if failed else "pending" if reasons else "pass"
     return Validated(status, reasons, tuple(fact.record.event_id for fact in mine))
@@ -57,7 +63,9 @@ def _problems(
     mine: Sequence[Fact[ValidationRecorded]],
     policy: Validation | None,
     built_for: Sequence[str],
+    *,
     as_of_ns: int,
+    record: str,
 ) -> Iterator[Reason]:
     if policy is None or not policy.kinds:
         yield Reason(
@@ -77,8 +85,7 @@ def _problems(
             lack = _lack([fact for fact in mine if fact.event.kind == kind], target, policy, as_of_ns)
             if lack is not None:
                 code, text = lack
-                step = f"run {digest[:12]} on {target} and record it: enginetrail evidence record ROUTE FILE"
-                yield Reason(code, f"{kind} of {digest[:12]} {text}", step)
+                yield Reason(code, f"{kind} of {digest[:12]} {text}", f"run it on {target} and {record}")
 
 
 def _lack(

@@ -21,13 +21,19 @@ class Ingester:
     """Takes the log into a store, as often as it is called."""
 
     def __init__(
-        self, log: EventReader, store: Store, *, clock: Clock = system_clock, batch_records: int = BATCH_RECORDS
+        self,
+        log: EventReader,
+        store: Store,
+        *,
+        clock: Clock = system_clock,
+        batch_records: int = BATCH_RECORDS,
+        parser: Parser | None = None,
     ) -> None:
         self._log = log
         self._store = store
         self._clock = clock
         self._batch_records = batch_records
-        self._parser = Parser()
+        self._parser = parser or Parser()
         self.positions = store.positions()
 
     def __enter__(self) -> Self:

@@ -3,6 +3,7 @@
 DuckDB's own lock is not enough: it is dropped when any descriptor of the file is closed in the process.
 """
 
+import contextlib
 import fcntl
 import functools
 import json
@@ -57,7 +58,9 @@ class StoreLock:
         _close_in_forked_children()
         _descriptors.add(descriptor)
         lock = cls(home, descriptor)
-        lock.announce(None)
+        # On a full disk others do not learn who the holder is, but it can still read.
+        with contextlib.suppress(StoreWriteError):
+            lock.announce(None)
         return lock
 
     def __enter__(self) -> Self:
@@ -81,6 +84,7 @@ class StoreLock:
             temporary.write_text(json.dumps(document), encoding="utf-8")
             temporary.replace(path)
         except OSError as error:
+            temporary.unlink(missing_ok=True)
             raise StoreWriteError(path, error.strerror or str(error)) from error
 
     def release(self) -> None:

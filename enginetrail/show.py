@@ -21,6 +21,7 @@ ARTIFACTS = "SELECT path, state, size_bytes, digest, moved_to, reason FROM artif
 ERRORS = "SELECT component, code, message FROM errors WHERE run_id = ? ORDER BY time"
 ANOMALIES = "SELECT code, detail FROM anomalies WHERE run_id = ? ORDER BY ALL"
 RETRIES = "SELECT run_id, outcome, retry_policy FROM runs WHERE retry_of = ? ORDER BY started_at"
+UNBOUNDED = 10_000  # columns
 LEGS = ("observed", "returned", "cleaned", "exited")
 
 
@@ -35,7 +36,10 @@ def show(home: Home, run: str) -> None:
         lines = _sections(query, run_id)
         warn_if_stale(reader)
         phases = query(PHASES, [run_id])
+    # A tree is torn by wrapping: as wide as it needs to be, everywhere but in a terminal.
     console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = UNBOUNDED
     console.print(Text("\n".join(lines[0])))
     console.print(_tree(phases))
     for section in lines[1:]:

@@ -2,14 +2,12 @@
 
 import json
 import re
-import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 from typing_extensions import override
 
@@ -17,6 +15,7 @@ from analytics.decisions import Decision
 from analytics.errors import PolicyError
 from analytics.policy import Policy
 from analytics.policy_file import load_policy
+from build_events import ranges
 from build_events.clock import from_iso
 from build_events.events import Verdict
 from enginetrail.home import Home
@@ -24,7 +23,8 @@ from enginetrail.streams import append_route_events, append_run_events
 
 EXIT_CODES: Mapping[Verdict, int] = {"pass": 0, "reject": 3, "hold": 4}
 STYLES: Mapping[str, str] = {"pass": "green", "hold": "yellow", "reject": "red"}
-MIN_WIDTH = 100  # columns; a narrower pipe or terminal would tear every sentence
+ID_WIDTH = 17  # of the longest criterion, retried_validated
+INDENT = " " * (ID_WIDTH + 8)
 
 
 class DigestType(click.ParamType[str]):
@@ -81,22 +81,29 @@ def record_decision(home: Home, decision: Decision) -> None:
 
 
 def print_report(report: Mapping[str, Any], findings: str, how: str) -> None:
-    """Print the report: one JSON object, or a table of findings with every reason and what to do next."""
+    """Print the report: one JSON object, or every finding with its reasons, next steps and evidence."""
     if how == "json":
         click.echo(json.dumps(report, ensure_ascii=False))
         return
-    table = Table(box=None, pad_edge=False)
-    for column in (findings, "verdict", "reason", "next"):
-        table.add_column(column, overflow="fold")
+    console = Console(highlight=False, soft_wrap=True)
     for finding in report[findings]:
-        for index, reason in enumerate(finding["reasons"]):
-            name, verdict = (finding["id"], finding["verdict"]) if index == 0 else ("", "")
-            table.add_row(
-                name, Text(verdict, style=STYLES.get(verdict, "")), Text(reason["text"]), Text(reason["next"] or "")
-            )
-        table.add_row("", "", Text(f"evidence: {len(finding['evidence'])} events", style="dim"), "")
-    console = Console(highlight=False, width=max(shutil.get_terminal_size().columns, MIN_WIDTH))
-    console.print(table)
+        head = Text(f"{finding['id']:{ID_WIDTH}} ").append(f"{finding['verdict']:6} ", STYLES[finding["verdict"]])
+        for reason in finding["reasons"]:
+            console.print(head + Text(reason["text"]))
+            head = Text(INDENT)
+            if reason["next"]:
+                console.print(Text(f"{INDENT}next: {reason['next']}"))
+        if finding["evidence"]:
+            console.print(Text(f"{INDENT}evidence: {_by_stream(finding['evidence'])}", style="dim"))
     for warning in report.get("warnings", []):
         console.print(Text(f"warning: {warning['text']}"))
-    console.print(Text(f"verdict: {report['verdict']}", style=STYLES[report["verdict"]]))
+    console.print(Text("verdict: ").append(report["verdict"], STYLES[report["verdict"]]))
+
+
+def _by_stream(event_ids: Sequence[str]) -> str:
+    """Return event ids for people: the beginning of each stream's id, and its sequences."""
+    streams: dict[str, list[int]] = {}
+    for event_id in event_ids:
+        stream, _, sequence = event_id.rpartition("/")
+        streams.setdefault(stream, []).append(int(sequence))
+    return "; ".join(f"stream {stream[:8]} event {ranges.text(ranges.of(items))}" for stream, items in streams.items())

@@ -13,7 +13,6 @@ from build_events.facts import Fact
 from build_events.state import RunRow
 
 COMPLETED = frozenset({"completed", "completed_despite_cancel"})
-BUILD = "build it: enginetrail build MODEL.onnx -o ENGINE --route ROUTE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,15 +82,16 @@ class Candidate:
         yield from completeness.problems(Evidence(runs=runs, routes=self.evidence.routes, behind=self.evidence.behind))
 
     def _nothing_to_judge(self) -> Iterator[Reason]:
+        build = f"build it: enginetrail build MODEL.onnx -o ENGINE --route {self.route}"
         if not self.evidence.runs:
-            yield Reason(Code.NO_RUNS, f"route {self.route} has no run", BUILD)
+            yield Reason(Code.NO_RUNS, f"route {self.route} has no run", build)
         elif self.digest is not None:
             text = f"no completed run of route {self.route} published {self.digest[:12]}"
-            yield Reason(Code.UNKNOWN_DIGEST, text, "list what it published: enginetrail runs --route ROUTE")
+            yield Reason(Code.UNKNOWN_DIGEST, text, f"list its runs: enginetrail runs --route {self.route}")
         else:
             last = self.evidence.runs[-NAMED:]
             ends = ", ".join(f"{item.run.run_id} {item.run.outcome or 'open'}" for item in last)
-            yield Reason(Code.NO_COMPLETED_RUN, f"no run of route {self.route} completed with an engine: {ends}", BUILD)
+            yield Reason(Code.NO_COMPLETED_RUN, f"no run of route {self.route} completed with an engine: {ends}", build)
 
 
 def newest_completed(runs: Iterable[RunRow], digest: str | None) -> RunRow | None:

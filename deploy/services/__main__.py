@@ -63,6 +63,6 @@ def purge(services: Services) -> None:
 if __name__ == "__main__":
     try:
         main()
-    except ServiceError as error:
+    except (ServiceError, OSError) as error:
         _tell(f"error: {error}")
         sys.exit(1)

@@ -17,7 +17,6 @@ import psutil
 from build_events import ids
 from build_events.clock import NS_PER_S, system_clock
 from build_events.envelope import Recorded
-from build_events.events import Event
 from build_events.fold import fold_run
 from build_events.local_log import read_run
 from build_events.state import RunState
@@ -108,7 +107,7 @@ class Place:
         assert state is not None
         return state
 
-    def logged(self, run_id: str, cls: type[Event]) -> list[Recorded]:
+    def logged(self, run_id: str, cls: type[object]) -> list[Recorded]:
         """Return the run's stored events of a type."""
         return [record for record in read_run(self.log, run_id) if isinstance(record.event, cls)]
 
@@ -189,6 +188,7 @@ class OwnProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            cwd=Path(__file__).parents[2],
         )
 
     def wait_for_start(self) -> int:

@@ -37,7 +37,7 @@ def _problems(candidate: Candidate) -> Iterator[Reason]:
         yield Reason(
             Code.EMPTY_POLICY, "the policy asks for no check of the artifact", "add [cbat.bundle] required_checks"
         )
-    step = "record one when a release supports it; until then the gate holds"
+    step = "this release of EngineTrail records none; the gate holds until one does"
     yield Reason(Code.MANIFEST_MISSING, f"no bundle manifest for {(digest or 'an artifact')[:12]}", step)
     if judged is None or digest is None:
         return

@@ -25,6 +25,7 @@ def validation(candidate: Candidate) -> Validated:
         candidate.judged_digest,
         _facts(candidate),
         candidate.policy.validation,
+        route=candidate.route,
         built_for=_built_for(candidate),
         as_of_ns=candidate.as_of_ns,
     )

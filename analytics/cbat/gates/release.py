@@ -4,7 +4,7 @@ from analytics.cbat.candidate import Candidate
 from analytics.reasons import Code
 from analytics.verdict import Finding, Reason
 
-LATER = "record it when a release supports it; until then the gate holds"
+LATER = "this release of EngineTrail records none; the gate holds until one does"
 
 
 def release(candidate: Candidate) -> Finding:

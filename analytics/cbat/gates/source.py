@@ -9,8 +9,6 @@ from analytics.verdict import Finding, Reason
 from build_events.events import InputFile, SourceRecorded
 from build_events.facts import Fact
 
-RECORD = "record it: enginetrail evidence record ROUTE FILE, with a trt.evidence.source.recorded.v1"
-
 
 def source(candidate: Candidate) -> Finding:
     """Every model file that the build read has one recorded source, pinned and licensed as the policy says."""
@@ -44,19 +42,20 @@ def _problems(candidate: Candidate) -> Iterator[Reason]:
         text = f"run {candidate.judged.run.run_id} names no model file that it read"
         yield Reason(Code.INPUTS_UNKNOWN, text, "build with run.build(..., inputs=[...]) or `enginetrail build`")
     facts = sources(candidate)
+    record = f"record it: enginetrail evidence record {candidate.route} FILE, with a {SourceRecorded.type}"
     for file in _models(candidate):
         mine = [fact.event for fact in facts if fact.event.input_sha256 == file.sha256]
         if not mine:
-            yield Reason(Code.SOURCE_MISSING, f"no source of {file.path} ({file.sha256[:12]})", RECORD)
+            yield Reason(Code.SOURCE_MISSING, f"no source of {file.path} ({file.sha256[:12]})", record)
         revisions = sorted({(event.source_uri, event.checkpoint_revision) for event in mine})
         if len(revisions) > 1:
             text = f"{file.path} is on record as {', '.join(f'{uri} at {revision}' for uri, revision in revisions)}"
             yield Reason(Code.SOURCE_CONFLICT, text, "find out which is true; a new digest starts from nothing")
         if bounds is not None:
-            yield from _judged_by(bounds, mine)
+            yield from _judged_by(bounds, mine, record)
 
 
-def _judged_by(bounds: Source, facts: list[SourceRecorded]) -> Iterator[Reason]:
+def _judged_by(bounds: Source, facts: list[SourceRecorded], record: str) -> Iterator[Reason]:
     moving = {name.casefold() for name in bounds.refused_revisions}
     allowed = None if bounds.allowed_licenses is None else {name.casefold() for name in bounds.allowed_licenses}
     if allowed is not None and not allowed:
@@ -64,11 +63,11 @@ def _judged_by(bounds: Source, facts: list[SourceRecorded]) -> Iterator[Reason]:
     for event in facts:
         if event.checkpoint_revision.casefold() in moving:
             text = f"{event.source_uri}: revision {event.checkpoint_revision} moves"
-            yield Reason(Code.REVISION_NOT_PINNED, text, f"pin a commit or a digest, build again, and {RECORD}")
+            yield Reason(Code.REVISION_NOT_PINNED, text, f"pin a commit or a digest, build again, and {record}")
         if not allowed:
             continue
         if event.license is None:
-            yield Reason(Code.LICENSE_MISSING, f"{event.source_uri}: no license on record", RECORD)
+            yield Reason(Code.LICENSE_MISSING, f"{event.source_uri}: no license on record", record)
         elif event.license.casefold() not in allowed:
             text = f"{event.source_uri}: license {event.license} is not among {', '.join(sorted(allowed))}"
             yield Reason(Code.LICENSE_REFUSED, text, "use another checkpoint, or change the policy")

@@ -39,6 +39,7 @@ def validation_of(trial: Trial, item: RunEvidence) -> Validated:
         item.run.artifact_sha256,
         trial.validations(item),
         trial.policy.validation,
+        route=item.run.route,
         built_for=built_for(item),
         as_of_ns=trial.as_of_ns,
     )
