@@ -17,6 +17,7 @@ import psutil
 from build_events import ids
 from build_events.clock import NS_PER_S, system_clock
 from build_events.envelope import Recorded
+from build_events.events import RunStarted
 from build_events.fold import fold_run
 from build_events.local_log import read_run
 from build_events.state import RunState
@@ -193,18 +194,15 @@ class OwnProcess:
 
     def wait_for_start(self) -> int:
         """Return the building process's id once ``run.started`` stands in the log."""
-        folder = self.place.log / "runs" / self.spec.run_id
-        wait_until(lambda: bool(list(folder.glob("*.jsonl"))) and bool(self._children()), "run.started")
-        return self._children()[0]
+        wait_until(lambda: bool(self.place.logged(self.spec.run_id, RunStarted)), "run.started")
+        (child,) = children_of(self.process.pid)
+        return child
 
     def result(self) -> dict[str, object]:
         """Return what the supervisor told its caller."""
         output, _ = self.process.communicate(timeout=WAIT_S)
         told: dict[str, object] = json.loads(output)
         return told
-
-    def _children(self) -> list[int]:
-        return children_of(self.process.pid)
 
 
 @contextlib.contextmanager
