@@ -94,10 +94,8 @@ def _build(spec: BuildSpec, trt: ModuleType, parsed: Parsed, requests: Requests)
         on_closed=log.close,
         package=trt.__name__,
     )
-    early = requests.first
-    if early is not None:
-        return cancel_exit_code(early[0], deadline=early[1])
     Termination(session, grace_ns=spec.terminate_grace_ns).install()
+    requests.begin_run()
     try:
         with session:
             requests.attach(session.cancel_state)

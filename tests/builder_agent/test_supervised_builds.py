@@ -1,7 +1,12 @@
 """Supervised builds by the real builder that end by themselves, and what is refused before one begins."""
 
+import contextlib
 import fcntl
 import os
+import resource
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -116,3 +121,31 @@ def test_a_second_build_to_one_output_is_refused(tmp_path: Path, capfd: pytest.C
     assert (result.exit_code, result.state) == (2, None)
     assert "another build is writing it" in capfd.readouterr().err
     assert place.runs_in_the_log() == []
+
+
+@contextlib.contextmanager
+def little_room(folder: Path, size: int) -> Iterator[None]:
+    """Make writing in ``folder`` fail: a full disk where this user may mount one, else a limit on files."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    mounted = shutil.which("mount") and subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if not mounted:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        if mounted:
+            subprocess.run(["umount", str(folder)], check=True)
+        else:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_an_engine_that_does_not_fit_is_a_failed_run(tmp_path: Path) -> None:
+    """The disk is full: ``artifact_write``, exit 1, and no partial file anywhere."""
+    place = Place(tmp_path, small_model())
+    with little_room(place.output.parent, 128 << 10):
+        result = place.build()
+        state = assert_in_order(place, result)
+        assert (result.exit_code, state.run.outcome, state.run.error_type) == (1, "failed", "artifact_write")
+        assert place.beside_the_output() == []
