@@ -1,0 +1,234 @@
+"""Atomic publishing: the target holds the old artifact or the whole new one, never anything else."""
+
+import hashlib
+import os
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from build_events.events import (
+    ArtifactPublished,
+    ArtifactPublishing,
+    ArtifactQuarantined,
+    ArtifactRemoved,
+    Event,
+)
+from builder_agent.artifact import CHUNK_BYTES, ArtifactWriter
+from builder_agent.errors import ArtifactWriteError, OutputBusyError, OutputFolderError
+from builder_agent.output_folder import (
+    OutputLock,
+    inventory,
+    lock_path,
+    quarantine,
+    temp_owner,
+    temp_path,
+    temporaries,
+)
+from tests.builder_agent.builds import until
+
+RUN = "6f1c1d5e-0000-4000-8000-000000000001"
+
+
+class Shop:
+    """A writer for one target, with what it said."""
+
+    def __init__(self, target: Path, durable: Callable[[], object] = lambda: None) -> None:
+        self.target = target
+        self.events: list[Event] = []
+        self.writer = ArtifactWriter(target, RUN, post=self.events.append, durable=durable)
+
+    def names(self) -> list[str]:
+        """Return the names beside the target."""
+        return sorted(path.name for path in self.target.parent.iterdir())
+
+
+def rtx_engine(*, promised: int | None = None, trailer: str = "998b8d8b") -> bytes:
+    """Return bytes that claim the layout of a TensorRT-RTX engine."""
+    size = 64
+    head = struct.pack("<4s4xQQ", b"vtrt", 2, size if promised is None else promised)
+    return head.ljust(size - 4, b"\0") + bytes.fromhex(trailer)
+
+
+def test_an_artifact_is_published_whole_with_its_checks(tmp_path: Path) -> None:
+    """Content, digest, size and checks; no temporary file is left."""
+    shop = Shop(tmp_path / "a.engine")
+    data = rtx_engine()
+    published = shop.writer.save(memoryview(data))
+    assert shop.target.read_bytes() == data
+    assert published.sha256 == hashlib.sha256(data).hexdigest()
+    assert published.checks == ["read_back", "size_field", "trailer", "folder_fsync"]
+    assert shop.names() == ["a.engine"]
+    assert [type(event) for event in shop.events] == [ArtifactPublishing, ArtifactPublished]
+
+
+def test_an_artifact_larger_than_one_chunk_is_whole(tmp_path: Path) -> None:
+    """Chunks are joined without loss at their borders."""
+    shop = Shop(tmp_path / "a.engine")
+    data = os.urandom(CHUNK_BYTES + 12345)
+    assert shop.writer.save(memoryview(data)).checks == ["read_back", "folder_fsync"]
+    assert hashlib.sha256(shop.target.read_bytes()).digest() == hashlib.sha256(data).digest()
+
+
+def test_publishing_is_durable_before_the_target_changes(tmp_path: Path) -> None:
+    """A sweep must be able to tell a finished file from a torn one."""
+    target = tmp_path / "a.engine"
+    target.write_bytes(b"old")
+    seen: list[tuple[bytes, bool]] = []
+    shop = Shop(target, durable=lambda: seen.append((target.read_bytes(), temp_path(target, RUN).exists())))
+    shop.writer.save(memoryview(b"new"))
+    assert seen == [(b"old", True)]
+    assert target.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("damage", [{"promised": 65}, {"trailer": "00000000"}], ids=["size", "trailer"])
+def test_an_engine_that_contradicts_its_own_layout_is_quarantined(tmp_path: Path, damage: dict[str, object]) -> None:
+    """The target stays as it was, and the bytes are kept to be looked at."""
+    shop = Shop(tmp_path / "a.engine")
+    shop.target.write_bytes(b"old")
+    data = rtx_engine(**damage)  # type: ignore[arg-type] # the cases above name its arguments
+    with pytest.raises(ArtifactWriteError, match="not published"):
+        shop.writer.save(memoryview(data))
+    assert shop.target.read_bytes() == b"old"
+    (moved,) = [event for event in shop.events if isinstance(event, ArtifactQuarantined)]
+    assert Path(moved.quarantine).read_bytes() == data
+    assert not temporaries(shop.target)
+
+
+def test_a_layout_of_another_format_is_not_judged(tmp_path: Path) -> None:
+    """A future release must not be refused by today's rules."""
+    data = bytearray(rtx_engine(promised=1))
+    data[8] = 3
+    assert Shop(tmp_path / "a.engine").writer.save(memoryview(data)).checks == ["read_back", "folder_fsync"]
+
+
+def test_a_target_that_became_a_folder_keeps_the_artifact_in_quarantine(tmp_path: Path) -> None:
+    """A rename that fails loses nothing."""
+    shop = Shop(tmp_path / "a.engine")
+    shop.target.mkdir()
+    (shop.target / "something").touch()
+    with pytest.raises(ArtifactWriteError):
+        shop.writer.save(memoryview(b"new"))
+    assert [event for event in shop.events if isinstance(event, ArtifactQuarantined)]
+
+
+def test_a_full_disk_leaves_the_target_and_no_temporary_file(tmp_path: Path) -> None:
+    """The error says which file, why, and what the target holds."""
+    code = f"""
+import resource, signal, sys
+from pathlib import Path
+from builder_agent.artifact import ArtifactWriter
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+events = []
+writer = ArtifactWriter(Path("a.engine").absolute(), {RUN!r}, post=events.append, durable=lambda: None)
+try:
+    writer.save(memoryview(bytes(2 << 20)))
+except Exception as error:
+    print(type(error).__name__, error.error_type, [type(event).__name__ for event in events])
+"""
+    (tmp_path / "a.engine").write_bytes(b"old")
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout.split("\n")[0] == f"ArtifactWriteError artifact_write ['{ArtifactRemoved.__name__}']"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.engine"]
+    assert (tmp_path / "a.engine").read_bytes() == b"old"
+
+
+def test_two_builds_to_one_output_do_not_meet(tmp_path: Path) -> None:
+    """The second is refused at once, with who and what; after the first it may."""
+    first, second = OutputLock(tmp_path / "a.engine"), OutputLock(tmp_path / "a.engine")
+    first.acquire()
+    with pytest.raises(OutputBusyError, match=r"another build is writing it .*enginetrail-lock"):
+        second.acquire()
+    first.release()
+    second.acquire()
+    second.release()
+    assert lock_path(tmp_path / "a.engine").exists(), "the lock file may remain, and is never renamed"
+
+
+def test_locks_of_two_outputs_do_not_touch(tmp_path: Path) -> None:
+    """One lock file for each target."""
+    locks = [OutputLock(tmp_path / name) for name in ("a.engine", "b.engine")]
+    for lock in locks:
+        lock.acquire()
+    for lock in locks:
+        lock.release()
+
+
+def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
+    """The descriptor is closed in the child, or the lock would outlive the parent."""
+    lock = OutputLock(tmp_path / "a.engine")
+    lock.acquire()
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+    try:
+        lock.release()
+        again = OutputLock(tmp_path / "a.engine")
+        until(lambda: acquired(again))
+        again.release()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def acquired(lock: OutputLock) -> bool:
+    """Take the lock if it is free; the child needs a moment to let go."""
+    try:
+        lock.acquire()
+    except OutputBusyError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        ("missing/a.engine", "does not exist"),
+        ("file/a.engine", "does not exist"),
+        (".", "is a folder"),
+        ("x" * 240, "no room"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path, output: str, why: str) -> None:
+    """A usage error, with the folder and what to do."""
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputFolderError, match=why):
+        OutputLock(tmp_path / output).acquire()
+
+
+def test_temporary_files_are_known_by_target_and_run(tmp_path: Path) -> None:
+    """A target whose name begins with another's does not take its files."""
+    short, long = tmp_path / "a", tmp_path / "a.engine"
+    for target in (short, long):
+        temp_path(target, RUN).touch()
+    assert temporaries(short) == [temp_path(short, RUN)]
+    assert temp_owner(temp_path(long, RUN), long) == RUN
+    assert temp_owner(long, long) is None
+
+
+def test_the_inventory_lists_target_temporaries_and_quarantine(tmp_path: Path) -> None:
+    """Every file that a run could have left, with its digest, and nothing of other targets."""
+    target = tmp_path / "a.engine"
+    target.write_bytes(b"old")
+    temp_path(target, "run-2").write_bytes(b"half")
+    temp_path(target, "run-3").write_bytes(b"torn")
+    (tmp_path / "b.engine").write_bytes(b"other")
+    quarantine(temp_path(target, "run-3"), target, "run-3", "left behind")
+    entries = inventory(target, "before").entries
+    assert [(entry.role, entry.size_bytes) for entry in entries] == [("target", 3), ("temporary", 4), ("quarantine", 4)]
+    assert entries[0].sha256 == hashlib.sha256(b"old").hexdigest()
+
+
+def test_quarantine_never_overwrites(tmp_path: Path) -> None:
+    """Two files of one name are both kept."""
+    target = tmp_path / "a.engine"
+    places = []
+    for content in (b"one", b"two"):
+        temp_path(target, RUN).write_bytes(content)
+        places.append(Path(quarantine(temp_path(target, RUN), target, RUN, "test").quarantine))
+    assert [place.read_bytes() for place in places] == [b"one", b"two"]

@@ -1,0 +1,122 @@
+"""The callbacks: literal results, no fault of ours cancels, and no interrupt is lost."""
+
+from collections import deque
+from typing import Any
+
+import pytest
+import tensorrt_rtx as trt
+
+from build_events.clock import system_clock
+from builder_agent.cancellation import CancelState
+from builder_agent.monitor import CallbackFault, Callbacks, interrupt_source, monitor_class
+
+
+class Bench:
+    """A monitor with its inbox and cancel state."""
+
+    def __init__(self, capacity: int = 100, **options: Any) -> None:
+        self.inbox: deque[Any] = deque()
+        self.cancel = CancelState(clock=system_clock, post=lambda *_: None)
+        self.monitor = Callbacks(self.inbox, self.cancel, capacity=capacity, **options)
+
+
+class Failing:
+    """A clock that raises what the test wants, once."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error: BaseException | None = error
+
+    def __call__(self) -> int:
+        """Raise, and from then on tell a time."""
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+        return 1
+
+
+def test_the_class_is_one_per_module_and_a_real_progress_monitor() -> None:
+    """The builder accepts it as its own interface."""
+    cls = monitor_class(trt)
+    assert cls is monitor_class(trt)
+    bench = Bench()
+    assert isinstance(cls(bench.inbox, bench.cancel, capacity=1), trt.IProgressMonitor)
+
+
+def test_a_step_returns_a_literal_true_until_somebody_asks() -> None:
+    """TensorRT casts the result: anything but a bool is a risk."""
+    bench = Bench()
+    assert bench.monitor.step_complete("Clone", 0) is True
+    bench.cancel.request("api")
+    assert bench.monitor.step_complete("Clone", 1) is False
+    assert bench.monitor.returned_false
+    assert bench.cancel.observed_ns is not None
+
+
+def test_only_the_first_refusal_carries_the_request() -> None:
+    """cancel.observed is when step_complete returned False for the first time."""
+    bench = Bench()
+    request = bench.cancel.request("api")
+    bench.monitor.step_complete("Clone", 0)
+    bench.monitor.step_complete("Clone", 1)
+    assert [raw[-1] for raw in bench.inbox] == [request.request_id, None]
+
+
+@pytest.mark.parametrize("callback", ["phase_start", "step_complete", "phase_finish"])
+def test_a_fault_of_ours_is_recorded_and_cancels_nothing(callback: str) -> None:
+    """An exception inside a callback never leaves it, and a step still returns True."""
+    bench = Bench(clock_ns=Failing(ValueError("broken clock")))
+    result = call(bench.monitor, callback)
+    assert result is (True if callback == "step_complete" else None)
+    (fault,) = bench.inbox
+    assert isinstance(fault, CallbackFault)
+    assert fault.event.code == "monitor_fault"
+    assert "broken clock" in fault.event.message
+    assert callback in fault.event.message
+    assert isinstance(bench.monitor.fault, ValueError)
+    assert not bench.cancel.flag
+
+
+@pytest.mark.parametrize("callback", ["phase_start", "step_complete", "phase_finish"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
+def test_an_interrupt_inside_a_callback_is_a_request_and_is_kept(callback: str, error: BaseException) -> None:
+    """TensorRT would swallow a Ctrl-C that lands here; the run raises it again at its end."""
+    bench = Bench(clock_ns=Failing(error))
+    result = call(bench.monitor, callback)
+    assert result is (False if callback == "step_complete" else None)
+    assert bench.monitor.interrupts == [error]
+    winner = bench.cancel.winner
+    assert winner is not None
+    assert winner.source == interrupt_source(error)
+
+
+def test_a_full_inbox_drops_steps_and_counts_them_but_never_phases() -> None:
+    """The bound holds memory down while the log stands still."""
+    bench = Bench(capacity=2)
+    for number in range(5):
+        assert bench.monitor.step_complete("Clone", number) is True
+    bench.monitor.phase_start("Next", None, 1)
+    bench.monitor.phase_finish("Next")
+    assert bench.monitor.dropped == 3
+    assert [raw[0] for raw in bench.inbox] == ["U", "U", "S", "F"]
+
+
+def test_a_detached_monitor_records_and_cancels_nothing() -> None:
+    """A host that goes on with its config after a cancelled run must not be cancelled again."""
+    bench = Bench()
+    bench.cancel.request("api")
+    bench.monitor.detach()
+    bench.monitor.phase_start("Root", None, 1)
+    assert bench.monitor.step_complete("Root", 0) is True
+    bench.monitor.phase_finish("Root")
+    assert not bench.inbox
+
+
+def call(monitor: Callbacks, callback: str) -> bool | None:
+    """Call back as TensorRT does."""
+    if callback == "phase_start":
+        monitor.phase_start("Root", None, 1)
+        return None
+    if callback == "phase_finish":
+        monitor.phase_finish("Root")
+        return None
+    return monitor.step_complete("Root", 0)
