@@ -155,7 +155,8 @@ def summarize(phases: Sequence[PhaseRow]) -> PhaseSummary:
     """Return a run's phase tree in numbers."""
     rows = sorted(phases, key=lambda row: row.phase_id)
     known = {row.phase_id for row in rows}
-    silent = max((row for row in rows if row.longest_gap_ns is not None), key=_gap, default=None)
+    # A phase is silent while the phases inside it are: of equal silences the innermost phase is named.
+    silent = max((row for row in rows if row.longest_gap_ns is not None), key=_silence, default=None)
     return PhaseSummary(
         count=len(rows),
         roots=sum(row.parent_id is None for row in rows),
@@ -167,8 +168,8 @@ def summarize(phases: Sequence[PhaseRow]) -> PhaseSummary:
     )
 
 
-def _gap(row: PhaseRow) -> int:
-    return row.longest_gap_ns or 0
+def _silence(row: PhaseRow) -> tuple[int, int]:
+    return row.longest_gap_ns or 0, row.phase_id
 
 
 def _label(row: PhaseRow) -> str:

@@ -22,6 +22,8 @@ _DECISION = (
 )
 _DEAD_LETTERS = "json_object('run_id', run_id, 'route', route, 'count', count)"
 
+_SCANS = 6  # so many scans with an equality cost less than one with IN
+
 # Runs are linked both ways: a retry names the run that it retries.
 _CHAIN = """
 WITH RECURSIVE
@@ -60,16 +62,18 @@ def evidence_statement(
 ) -> tuple[str, list[object]]:
     """Return what asks for everything about runs and routes, as ``part`` and ``body``."""
     of_runs: Condition = (_is_in("run_id", run_ids), run_ids)
-    of_both: Condition = (f"({of_runs[0]} OR {_is_in('route', routes)})", [*run_ids, *routes])
     parts: list[tuple[str, str, str, Condition]] = [
         ("run", _object(RunRow), "store.runs", of_runs),
         ("cancellation", _object(CancellationRow), "store.cancellations", of_runs),
         ("artifact", _object(ArtifactRow), "store.artifacts", of_runs),
-        ("stream", _object(StreamRow), "store.streams", of_both),
-        ("dead_letter", _DEAD_LETTERS, "store.dead_letter_counts", of_both),
-        ("event", _EVENT, "events", _of_types(sorted(types), of_both)),
-        ("decision", _DECISION, "events", _of_types([DecisionRecorded.type], of_both)),
     ]
+    for condition in (*_each("run_id", run_ids), *_each("route", routes)):
+        parts += [
+            ("stream", _object(StreamRow), "store.streams", condition),
+            ("dead_letter", _DEAD_LETTERS, "store.dead_letter_counts", condition),
+            ("event", _EVENT, "events", _of_types(sorted(types), condition)),
+            ("decision", _DECISION, "events", _of_types([DecisionRecorded.type], condition)),
+        ]
     if phases:
         parts.append(("phase", _object(PhaseRow), "store.phases", of_runs))
     statement = "\nUNION ALL\n".join(
@@ -77,6 +81,17 @@ def evidence_statement(
         for part, body, table, (condition, _) in parts
     )
     return statement, [value for *_, (_, values) in parts for value in values]
+
+
+def _each(column: str, values: Sequence[str]) -> list[Condition]:
+    """Return conditions that together mean one of the values.
+
+    DuckDB pushes an equality into the scan of a table and skips what cannot hold it, but reads every
+    column of every row for IN and OR: 4 to 25 ms against 240 ms over 10 million events (2.0.1).
+    """
+    if len(values) > _SCANS:
+        return [(_is_in(column, values), values)]
+    return [(f"{column} = ?", [value]) for value in values]
 
 
 def _of_types(types: Sequence[str], subjects: Condition) -> Condition:

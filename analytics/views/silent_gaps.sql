@@ -30,7 +30,7 @@ SELECT
     run_id, -- the run
     phase_id, -- null after the last callback
     name, -- of the phase
-    gap_ns / 1e6 AS gap_ms, -- longest silence between two callbacks
+    gap_ns / 1e6 AS gap_ms, -- longest silence between two callbacks, that of the phases inside included
     heartbeats, -- recorded while this phase was the innermost one
     heard_ms -- longest silence that a heartbeat saw in this phase; null where none was recorded
 FROM (

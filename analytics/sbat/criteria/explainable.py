@@ -30,7 +30,7 @@ def explainable(trial: Trial) -> Finding:
     return trial.conclude(
         "explainable",
         problems,
-        met=f"{runs} with baseline, cache state and process; longest silence {silence:.0f} ms",
+        met=f"{runs} with baseline, cache state and process; longest known silence {silence:.0f} ms",
         evidence=[fact for item in trial.runs for fact in _evidence(item)],
     )
 

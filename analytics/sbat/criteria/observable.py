@@ -12,11 +12,11 @@ from build_events.facts import Fact
 
 def observable(trial: Trial) -> Finding:
     """Every phase has its start and its end or the run's outcome, under a root, and our callbacks had no fault."""
-    phases = sum(item.phases.count for item in trial.runs)
+    phases, runs = sum(item.phases.count for item in trial.runs), counted(len(trial.runs), "run")
     return trial.conclude(
         "observable",
         [reason for item in trial.runs for reason in _problems(item)],
-        met=f"{counted(phases, 'phase')} in {counted(len(trial.runs), 'run')}, all with start and end",
+        met=f"{counted(phases, 'phase')} in {runs}, each with its start and its end or the run's",
         evidence=[fact for item in trial.runs for fact in _ends(item)],
     )
 

@@ -24,7 +24,7 @@ def released(trial: Trial) -> Finding:
     return trial.conclude(
         "released",
         problems,
-        met=f"{exits} processes exited, {len(trial.runs) - exits} embedded builds within bounds; GPU accounted for",
+        met=f"{exits} supervised and {len(trial.runs) - exits} embedded builds gave back process and GPU",
         evidence=[fact for item in trial.runs for fact in _evidence(item)],
     )
 

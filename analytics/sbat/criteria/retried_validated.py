@@ -21,8 +21,8 @@ def retried_validated(trial: Trial) -> Finding:
     if not without:
         step = "judge a cancelled run with its retry"
         problems.append(Reason(Code.NO_RETRY, "every run of the test gave an engine: none had to be retried", step))
-    if not trial.finals:
-        problems.append(Reason(Code.RETRY_MISSING, "no run of the test ended its chain with an engine", "retry it"))
+    if not trial.finals and not problems:
+        problems.append(Reason(Code.RETRY_MISSING, "every run of the test was retried, and none gave an engine"))
     problems += [reason for item in trial.finals for reason in validation_of(trial, item).reasons]
     digests = ", ".join((item.run.artifact_sha256 or "")[:12] for item in trial.finals)
     return trial.conclude(
