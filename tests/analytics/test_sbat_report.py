@@ -100,6 +100,25 @@ def test_the_store_and_the_records_give_one_report() -> None:
     assert judge(query, ["run-1"], POLICY, as_of_ns=AS_OF).to_json() == report_of(passing())
 
 
+def test_a_long_chain_is_judged_as_one() -> None:
+    """However many retries there were, the store and the records give one report on all of them."""
+    entries = Build(run_id="run-0", end="failed").entries()
+    for index in range(1, 9):
+        retry = Build(
+            run_id=f"run-{index}",
+            end="completed" if index == 8 else "failed",
+            start_ms=10_000 * index,
+            retry_of=f"run-{index - 1}",
+            retry_policy="retry_cold",
+        )
+        entries += retry.entries()
+    entries.append(validation())
+    report = judge(collected(number(entries)), ["run-4"], POLICY, as_of_ns=AS_OF)
+    assert len(report.trial.runs) == 9
+    assert report.to_json() == judge_trial(trial(entries), ["run-4"]).to_json()
+    assert next(item for item in report.criteria if item.id == "retried_validated").verdict == "pass"
+
+
 def test_an_unknown_run_is_an_error_that_names_it() -> None:
     """A mistyped id is no test that holds."""
     with pytest.raises(UnknownRunError, match=r"run-7.*enginetrail runs"):
