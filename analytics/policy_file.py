@@ -44,7 +44,7 @@ def parse_policy(text: str, origin: str) -> Policy:
     except tomllib.TOMLDecodeError as error:
         raise PolicyError(f"{origin}: no TOML: {error}") from None
     except pydantic.ValidationError as error:
-        raise PolicyError(f"{origin}: {_problem(error.errors()[0])}") from None
+        raise PolicyError(f"{origin}: {'; '.join(_problem(item) for item in error.errors())}") from None
 
 
 def _problem(error: Any) -> str:

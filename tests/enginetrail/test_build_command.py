@@ -8,6 +8,7 @@ from pathlib import Path
 
 from build_events.local_log import read_run
 from tests.enginetrail.conftest import Build, Cli
+from tests.models import chain_model
 
 CONTROL_CODE = re.compile(r"\x1b")
 
@@ -62,8 +63,10 @@ def test_ctrl_c_inside_the_silent_window_ends_cancelled_with_every_leg(cli: Cli)
 
 def test_a_deadline_inside_the_silent_window_kills_and_exits_124(cli: Cli) -> None:
     """The supervised mode keeps a hard deadline that the builder never hears of."""
+    # Asked to stop at half the deadline, which is after run.started and inside the window also on a busy machine.
+    (cli.folder / "huge.onnx").write_bytes(chain_model(2000))
     summary = cli.json(
-        "build", "large.onnx", "-o", "large.engine", "--route", "r/fp32/sm89", "--deadline", "1.2", code=124
+        "build", "huge.onnx", "-o", "large.engine", "--route", "r/fp32/sm89", "--deadline", "4", code=124
     )
     assert summary["outcome"] == "killed"
     assert summary["latencies"]["source"] == "ci"
