@@ -10,8 +10,8 @@ any result but a true one cancel the build; exceptions elsewhere are swallowed. 
 * An ``Exception`` in a callback is a fault of ours: it is recorded (``monitor_fault``) and the build
   goes on. Only a request cancels, never an accident.
 * ``KeyboardInterrupt``, ``SystemExit`` and their like come from a signal handler of the host that
-  happened to run inside the callback, where they would be lost. They are requests to stop; the run
-  raises them again when it has ended (``interrupts``).
+  happened to run inside the callback, or on the way into it (``callback_guard``), where they would be
+  lost. They are requests to stop; the run raises them again when it has ended (``interrupts``).
 """
 
 import functools
@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from build_events.clock import system_clock
 from build_events.events import CancelSource, ErrorRecorded
+from builder_agent.callback_guard import Guards, guarded
 from builder_agent.cancellation import CancelState
 from builder_agent.phases import FINISH, START, STEP
 
@@ -111,6 +112,11 @@ class Callbacks:
         except BaseException as error:  # noqa: BLE001 # nothing may leave a callback
             self._caught("phase_finish", error)
 
+    @property
+    def stopped_the_build(self) -> bool:
+        """Whether the builder was told to stop in a callback: by our ``False``, or by an interrupt there."""
+        return self.returned_false or bool(self.interrupts)
+
     def detach(self) -> None:
         """Record nothing and cancel nothing any more: the run is over, and its host may build on with the config."""
         self._append = _ignore
@@ -132,14 +138,21 @@ class Callbacks:
         return False
 
     def _caught(self, where: str, error: BaseException) -> None:
+        if not isinstance(error, Exception):
+            self.interrupted(where, error)
+            return
         try:
-            if isinstance(error, Exception):
-                self.fault = error
-                self._append(CallbackFault(where, error, time.monotonic_ns()))
-                return
+            self.fault = error
+            self._append(CallbackFault(where, error, time.monotonic_ns()))
+        except BaseException as again:  # noqa: BLE001 # the fault is kept above; nothing may leave a callback
+            self.interrupts.append(again)
+
+    def interrupted(self, where: str, error: BaseException) -> None:
+        """Take what a signal handler of the host raised for a request to stop, and keep it."""
+        try:
             self.interrupts.append(error)
             self._cancel.request(interrupt_source(error), reason=f"{type(error).__name__} inside {where}")
-        except BaseException as again:  # noqa: BLE001 # a second interrupt inside the first: its request stands
+        except BaseException as again:  # noqa: BLE001 # another one on top of it: the request stands
             self.interrupts.append(again)
 
 
@@ -165,8 +178,14 @@ def monitor_class(trt_module: ModuleType) -> type[Callbacks]:
     class BuildMonitor(Callbacks, base):  # type: ignore[misc] # the base is known only at run time
         """Reports one run's build."""
 
+        phase_start = guarded("phase_start")
+        step_complete = guarded("step_complete")
+        phase_finish = guarded("phase_finish")
+
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             base.__init__(self)
             Callbacks.__init__(self, *args, **kwargs)
+            plain: Any = super()
+            self.guards = Guards(self, plain.phase_start, plain.step_complete, plain.phase_finish)
 
     return BuildMonitor

@@ -59,6 +59,11 @@ class RunSteps:
         """The artifact, once it stands at its target."""
         return self._seen.published
 
+    @property
+    def _stopped(self) -> bool:
+        monitor = self._recording.monitor
+        return monitor is not None and monitor.stopped_the_build
+
     def begin(self) -> None:
         """Open the stream: run.started first, then how things stand before the build."""
         at = self._recording.clock()
@@ -112,15 +117,11 @@ class RunSteps:
 
     def returned(self, engine: Any) -> None:
         """Record that the call into the builder came back."""
-        monitor = self._recording.monitor
         self._seen.returned = True
-        self._post(
-            BuilderReturned(
-                engine=engine is not None,
-                size_bytes=None if engine is None else memoryview(engine).nbytes,
-                returned_false=monitor is not None and monitor.returned_false,
-            )
-        )
+        if engine is None and self._stopped:
+            self._recording.cancel.observe()  # unless the monitor's own False was the observation
+        size = None if engine is None else memoryview(engine).nbytes
+        self._post(BuilderReturned(engine=engine is not None, size_bytes=size, returned_false=self._stopped))
 
     def publish(self, engine: Any) -> None:
         """Write and publish the engine, if there is one and it is wanted.
@@ -151,7 +152,7 @@ class RunSteps:
                 published=seen.published is not None,
                 discarded_late=seen.discarded_late,
                 builder_returned=seen.returned,
-                returned_false=monitor is not None and monitor.returned_false,
+                returned_false=self._stopped,
                 cancel_requested=self._recording.cancel.requested,
                 builder_errors=seen.errors,
                 monitor_fault=None if monitor is None else monitor.fault,
@@ -166,7 +167,7 @@ class RunSteps:
         if monitor is not None:
             monitor.detach()
             if monitor.called and not self._seen.returned:
-                self._post(BuilderReturned(engine=False, returned_false=monitor.returned_false))
+                self._post(BuilderReturned(engine=False, returned_false=self._stopped))
         if isinstance(exception, Exception) and not isinstance(exception, (ArtifactWriteError, ModelRefusedError)):
             code, message = type(exception).__qualname__, str(exception)
             self._post(ErrorRecorded(component="agent", code=code, message=message))

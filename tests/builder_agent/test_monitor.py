@@ -1,5 +1,7 @@
 """The callbacks: literal results, no fault of ours cancels, and no interrupt is lost."""
 
+import sys
+import threading
 from collections import deque
 from typing import Any
 
@@ -87,6 +89,30 @@ def test_an_interrupt_inside_a_callback_is_a_request_and_is_kept(callback: str, 
     winner = bench.cancel.winner
     assert winner is not None
     assert winner.source == interrupt_source(error)
+
+
+def test_callbacks_of_several_threads_do_not_meet() -> None:
+    """TensorRT may call back from any thread, so looking a callback up must not depend on another thread's."""
+    inbox: deque[Any] = deque()
+    cancel = CancelState(clock=system_clock, post=lambda *_: None)
+    monitor = monitor_class(trt)(inbox, cancel, capacity=10**6)
+    results: list[bool] = []
+
+    def call_back() -> None:
+        results.extend([monitor.step_complete("Clone", number) for number in range(2000)])
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=call_back) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(results) == len(inbox) == 16_000
+    assert set(results) == {True}
 
 
 def test_a_full_inbox_drops_steps_and_counts_them_but_never_phases() -> None:

@@ -3,13 +3,19 @@
 import random
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import builder_agent
+from build_events import fold
+from build_events.clock import system_clock
+from build_events.envelope import Recorded
 from build_events.events import (
+    ArtifactPublished,
+    ArtifactPublishing,
     CancelDeferred,
     CancelObserved,
     CancelRequested,
@@ -18,10 +24,12 @@ from build_events.events import (
     RetryPlanned,
     StreamClosed,
 )
+from build_events.log import InMemoryEventLog
 from builder_agent.output_folder import temporaries
-from builder_agent.session import BuildResult
+from builder_agent.session import BuildResult, RunSession
+from builder_agent.settings import RunSettings
 from tests import models
-from tests.builder_agent.builds import folded, objects, of_type, records_at, until
+from tests.builder_agent.builds import folded, objects, of_type, records, records_at, until
 
 ROUTE = "chain/fp32/sm89"
 
@@ -126,16 +134,36 @@ def test_an_unwanted_late_engine_is_not_published(tmp_path: Path) -> None:
     assert not (tmp_path / "out.engine").exists()
 
 
-def test_a_request_while_publishing_is_deferred_and_says_so(tmp_path: Path) -> None:
-    """Publishing is a no-cancel zone: the flag rises after it, and the artifact stands."""
-    with observe(tmp_path) as run:
-        with run.cancel_state.zone("publish"):
-            run.cancel()
-            assert not run.cancel_state.flag
+class AskingLog(InMemoryEventLog):
+    """A log that asks the run to stop at the moment its artifact is about to be renamed."""
+
+    run: RunSession
+
+    def append(self, records: Sequence[Recorded]) -> None:  # type: ignore[explicit-override] # 3.11 has none
+        """Store, and ask."""
+        super().append(records)
+        if of_type(list(records), ArtifactPublishing):
+            self.run.cancel("ci")
+
+
+def test_a_request_while_publishing_is_deferred_and_the_artifact_stands(tmp_path: Path) -> None:
+    """Publishing is a no-cancel zone: the flag rises after it."""
+    log = AskingLog()
+    settings = RunSettings(
+        route=ROUTE, output=tmp_path / "out.engine", run_id="r", trace_id="0" * 31 + "1", stream_id="s"
+    )
+    log.run = RunSession(settings, writer=log, clock=system_clock, boot_id="boot")
+    with log.run as run:
         run.build(*objects(models.small_model()))
-    found = records_at(tmp_path / "home", run.run_id)
-    kinds = [type(record.event) for record in found if "cancel" in record.event.type]
-    assert kinds[:3] == [CancelRequested, CancelDeferred, CancelSignalled]
+    found = records(log, "r")
+    interesting = (ArtifactPublished, CancelRequested, CancelDeferred, CancelSignalled)
+    assert [type(record.event) for record in found if isinstance(record.event, interesting)] == [
+        CancelRequested, CancelDeferred, ArtifactPublished, CancelSignalled,
+    ]  # fmt: skip
+    assert of_type(found, CancelDeferred)[0].zone == "publish"
+    state = fold.fold_run(found)
+    assert state is not None
+    assert (state.run.outcome, state.run.complete) == ("completed_despite_cancel", True)
 
 
 def test_many_requests_are_listed_up_to_a_bound_and_the_rest_is_told(tmp_path: Path) -> None:
