@@ -1,0 +1,148 @@
+"""The check in SQL says what pydantic says, value by value; whatever it doubts, pydantic decides."""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from build_events import codec
+from build_events.envelope import Recorded
+from build_events.events import HeartbeatRecorded, PhaseFinished, PhaseProgressed, PhaseStarted
+from collector.event_rows import HOT_TYPES, ROW_SCHEMA, to_table
+from collector.parsing import Parsed, Parser
+from tests.build_events.strategies import events, json_values, records
+from tests.collector.scenes import beat
+from tests.collector.stores import store_of
+
+HOT = events(PhaseStarted, PhaseProgressed, PhaseFinished, HeartbeatRecorded)
+hot_records = records(HOT)
+DAMAGES = [b"", b"nope", b"null", b"[]", b"{}", b"\xff", b'"text"', b'{"specversion":"1.0"', b"1" * 30]
+
+
+def parse(payloads: list[bytes], *, sql: bool) -> Parsed:
+    """Parse with the check in SQL, or by pydantic alone."""
+    parser = Parser(sql_from_payloads=1 if sql else 10**9)
+    try:
+        return parser.parse(payloads)
+    finally:
+        parser.close()
+
+
+def accepted(parsed: Parsed) -> list[dict[str, Any]]:
+    """Return the rows of everything accepted, in an order of their own."""
+    decoded = to_table((item.record, item.payload) for item in parsed.decoded)
+    rows = pa.concat_tables([parsed.rows, decoded], promote_options="default").select(ROW_SCHEMA.names)
+    rows = rows.set_column(ROW_SCHEMA.names.index("time"), "time", rows.column("time").cast(pa.int64()))
+    return sorted(rows.to_pylist(), key=repr)
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """Return the JSON of an event of a hot type with something wrong, or only unusual, about it."""
+    document = json.loads(codec.encode(draw(hot_records)))
+    how = draw(st.sampled_from(["value", "data value", "gone", "more", "twice", "order", "spaces", "byte", "comma"]))
+    place = document["data"] if how == "data value" or draw(st.booleans()) else document
+    key = draw(st.sampled_from(sorted(place)))
+    if how in {"value", "data value"}:
+        near = [0, 1, -1, 1.0, 1.5, 2**63, True, None, "", "1", "1.0", " 1", "01", "1e2", "true", [], {}, 10**30]
+        place[key] = draw(st.sampled_from(near) | json_values)
+    elif how == "gone":
+        del place[key]
+    elif how == "more":
+        place[draw(st.text(max_size=5))] = draw(json_values)
+    elif how == "order":
+        place[key] = place.pop(key)
+    text = json.dumps(document, separators=(", ", ": ") if how == "spaces" else (",", ":"), ensure_ascii=False)
+    if how == "twice":
+        text = f"{text[:-1]},{json.dumps(key)}:{json.dumps(draw(json_values))}}}"
+    if how == "comma":
+        text = text[:-1] + ",}"
+    raw = bytearray(text.encode())
+    if how == "byte":
+        raw[draw(st.integers(0, len(raw) - 1))] = draw(st.integers(0, 255))
+    return bytes(raw)
+
+
+@settings(max_examples=60)
+@given(batch=st.lists(damaged() | records().map(codec.encode) | st.sampled_from(DAMAGES), min_size=1, max_size=30))
+def test_the_check_in_sql_accepts_what_pydantic_accepts_with_the_same_values(batch: list[bytes]) -> None:
+    """With the check in SQL and without it, the same records are accepted, refused, and read alike."""
+    in_sql, alone = parse(batch, sql=True), parse(batch, sql=False)
+    assert accepted(in_sql) == accepted(alone)
+    assert in_sql.bad == alone.bad
+    assert in_sql.rows.num_rows + len(in_sql.decoded) + len(in_sql.bad) == len(batch)
+
+
+plain = st.text(st.characters(codec="utf-8", exclude_characters='"\\', exclude_categories=["Cs", "Cc"]), max_size=20)
+usual_times = st.integers(0, 2**62)
+
+
+@settings(max_examples=40)
+@given(batch=st.lists(st.tuples(hot_records, plain, usual_times), min_size=1, max_size=20))
+def test_what_the_codec_writes_of_a_hot_type_needs_no_python(batch: list[tuple[Recorded, str, int]]) -> None:
+    """The usual event passes the check in SQL, or the collector would be slow without anybody noticing."""
+    payloads = []
+    for record, name, wall_ns in batch:
+        document = json.loads(codec.encode(record))
+        document["time"] = json.loads(codec.encode(_at(record, wall_ns)))["time"]
+        for key in ("source", "bootid", "streamid", "runid", "route"):
+            if key in document:
+                document[key] = f"x{name}"
+        document["id"] = f"{document['streamid']}/{int(document['sequence'])}"
+        document["subject"] = document.get("runid") or document.get("route")
+        for key in ("name", "build_id"):
+            if key in document["data"]:
+                document["data"][key] = name
+        payloads.append(json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode())
+    parsed = parse(payloads, sql=True)
+    assert (parsed.rows.num_rows, len(parsed.decoded), parsed.bad) == (len(batch), 0, [])
+
+
+def _at(record: Recorded, wall_ns: int) -> Recorded:
+    return Recorded(
+        stream=record.stream,
+        sequence=record.sequence,
+        wall_ns=wall_ns,
+        monotonic_ns=record.monotonic_ns,
+        span_id=record.span_id,
+        event=record.event,
+    )
+
+
+def test_the_columns_of_rows_are_those_of_the_store() -> None:
+    """The Arrow schema that Python makes rows with fits the table in schema.sql, name by name."""
+    with store_of() as db:
+        schema = (
+            db.sql("SELECT * REPLACE (payload::VARCHAR AS payload) FROM store.events LIMIT 0").to_arrow_table().schema
+        )
+    assert [(field.name, field.type) for field in schema] == [(field.name, field.type) for field in ROW_SCHEMA]
+
+
+def test_every_field_of_a_hot_type_has_a_column() -> None:
+    """A field added to a hot type must get a column, for these types keep no payload."""
+    renamed = {"open_phase_id": "phase_id"}
+    for cls in (PhaseStarted, PhaseProgressed, PhaseFinished, HeartbeatRecorded):
+        assert cls.type in HOT_TYPES
+        assert {renamed.get(name, name) for name in cls.model_fields} - {"unit"} <= set(ROW_SCHEMA.names)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"time": "2400-01-01T00:00:00Z"}, "attribute time: outside the years 1678 to 2261"),
+        ({"data": {"open_phase_id": 2**63, "cancel_state": "none"}}, "attribute data.open_phase_id: does not fit"),
+        ({"contract": 2}, "attribute contract"),
+        ({"data": {"cancel_state": "perhaps"}}, "attribute cancel_state"),
+        ({"streamid": None}, "attribute streamid"),
+    ],
+)
+def test_a_record_that_breaks_the_contract_is_refused_by_name(change: dict[str, Any], reason: str) -> None:
+    """The reason names the attribute, whichever way the record was checked."""
+    document = {**json.loads(codec.encode(beat())), **change}
+    for sql in (True, False):
+        [(index, said)] = parse([json.dumps(document).encode()], sql=sql).bad
+        assert index == 0
+        assert said.startswith(reason)
