@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 from build_events.clock import NS_PER_MS, NS_PER_S, Clock
 from build_events.envelope import Recorded
@@ -21,6 +20,7 @@ from builder_agent.supervisor_feed import Feed
 from builder_agent.supervisor_lock import SupervisorLock
 from builder_agent.supervisor_mailbox import Mailbox
 from builder_agent.supervisor_observer import Observer
+from builder_agent.supervisor_output import ChildOutput
 from builder_agent.supervisor_process import ChildProcess
 from builder_agent.supervisor_signals import signals_noted
 from builder_agent.supervisor_view import MainStream
@@ -44,17 +44,17 @@ def supervise(
     clock: Clock,
     on_event: Callable[[Recorded], None] = lambda _record: None,
     on_message: Callable[[str], None] = lambda _text: None,
+    on_output: Callable[[str], None] | None = None,
     mailbox: Mailbox | None = None,
-    settings: SupervisorSettings = SupervisorSettings(),  # frozen
-    stderr: int | IO[bytes] | None = None,
+    settings: SupervisorSettings = SupervisorSettings(),
 ) -> SupervisedResult:
     """Build in a child process; return when it is gone, its files are in order and all is recorded.
 
-    ``on_event`` gets every event of the run, the supervisor's own included, and ``on_message``
-    sentences for a person; both are called on one other thread, never both at once. ``mailbox``
-    takes requests to stop from other threads. The child writes what it has to say before
-    ``run.started``, and the builder's log, to ``stderr`` (default: this process's own). SIGINT,
-    SIGTERM and SIGHUP are taken while this runs, and given back.
+    ``on_event`` gets every event of the run, the supervisor's own included, ``on_message`` sentences
+    for a person, and ``on_output`` the lines that the child prints: why it refuses a build, and the
+    builder's log (default: they go to this process's stderr). All are called on one other thread,
+    never two at once. ``mailbox`` takes requests to stop from other threads. SIGINT, SIGTERM and
+    SIGHUP are taken while this runs, and given back.
 
     Raises:
         UsageError: not called in the main thread.
@@ -71,11 +71,17 @@ def supervise(
     lock = SupervisorLock(folder, spec.run_id)
     with signals_noted(lambda source, at: mail.request_cancel(source, at=at), clock):
         lock.acquire()
+        feed = Feed(on_event, on_message, on_output or (lambda _line: None))
         try:
-            feed = Feed(on_event, on_message)
-            result = _supervise(spec, mail, feed, settings, clock=clock, stderr=stderr)
+            output = ChildOutput(feed.output) if on_output else None
+            result = _supervise(spec, mail, feed, settings, clock=clock, output=output)
+        except BaseException:
+            feed.stop()
+            raise
         finally:
             lock.release()
+    if output is not None:
+        output.close(settings.feed_close_ns)
     feed.close(settings.feed_close_ns)
     return result
 
@@ -87,13 +93,18 @@ def _supervise(
     settings: SupervisorSettings,
     *,
     clock: Clock,
-    stderr: int | IO[bytes] | None,
+    output: ChildOutput | None,
 ) -> SupervisedResult:
     main = MainStream(spec)
     observer = Observer(spec, clock=clock, on_failure=feed.message)
     watch = Watch(spec, main=main, observer=observer, feed=feed, mailbox=mailbox, graces=settings.graces, clock=clock)
     kills_before = memory_kills()
-    child = ChildProcess(spec, clock=clock, on_exit=mailbox.report_exit, stderr=stderr)
+    try:
+        printing = output.write_end if output else None
+        child = ChildProcess(spec, clock=clock, on_exit=mailbox.report_exit, stderr=printing)
+    finally:
+        if output is not None:
+            output.close_write_end()
     try:
         how = watch.until_exit(child, settings.poll_ns)
     finally:

@@ -85,7 +85,7 @@ def conclude_without_run(spec: BuildSpec, how: Exit, *, watch: Watch, feed: Feed
     exit_code = exit_code_without_run(how.returncode, watch.first_request)
     if exit_code == EXIT_FAILED:
         ended = f"by {how.signal_name}" if how.signal_name else f"with exit code {how.exit_code}"
-        feed.message(f"the building process ended {ended} before the run began; what it said stands on stderr")
+        feed.message(f"the building process ended {ended} before the run began; see what it printed")
     return _result(spec, how, exit_code, None, recorded=True)
 
 

@@ -15,7 +15,6 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO
 
 from build_events.clock import NS_PER_MS, Clock, Instant
 from builder_agent.control import BuildSpec, CancelMessage, write_message
@@ -61,7 +60,7 @@ class ChildProcess:
     """
 
     def __init__(
-        self, spec: BuildSpec, *, clock: Clock, on_exit: Callable[[Exit], None], stderr: int | IO[bytes] | None = None
+        self, spec: BuildSpec, *, clock: Clock, on_exit: Callable[[Exit], None], stderr: int | None = None
     ) -> None:
         self._clock = clock
         self._on_exit = on_exit
@@ -151,7 +150,7 @@ class ChildProcess:
         return Exit(returncode=self._process.wait(), at=at, signals_sent=tuple(self._sent))
 
 
-def _spawn(read_end: int, stderr: int | IO[bytes] | None) -> subprocess.Popen[bytes]:
+def _spawn(read_end: int, stderr: int | None) -> subprocess.Popen[bytes]:
     # -P: a file in the user's folder must not stand in for a module of ours or of the library's.
     command = [sys.executable, "-P", "-X", "faulthandler", "-m", "builder_agent.child", str(read_end), str(os.getpid())]
     return subprocess.Popen(

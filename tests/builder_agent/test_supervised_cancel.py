@@ -5,6 +5,7 @@ import random
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,13 @@ COMPILE = "Determining refit engines"  # the phase of the long silence
 def interrupt() -> None:
     """Press Ctrl-C."""
     os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.fixture(autouse=True)
+def _a_press_after_the_build_is_harmless() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.fault

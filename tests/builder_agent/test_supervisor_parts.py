@@ -53,6 +53,17 @@ def test_a_failing_callback_neither_stops_nor_spoils_the_build(tmp_path: Path) -
     assert (state.run.outcome, state.run.complete) == ("completed", True)
 
 
+def test_what_the_child_prints_is_handed_on_line_by_line(tmp_path: Path) -> None:
+    """A caller that has the terminal in use gets the refusal, and every line, before the call returns."""
+    place = Place(tmp_path)
+    lines: list[str] = []
+    result = supervise(place.spec(), clock=system_clock, on_output=lines.append)
+    assert result.exit_code == 2
+    assert lines == [
+        f"enginetrail build: model {place.model}: No such file or directory. Give the path of an ONNX model file."
+    ]
+
+
 def test_supervision_outside_the_main_thread_is_refused(tmp_path: Path) -> None:
     """Signals do not reach it there, and the kernel ends the child with the thread that forked it."""
     place = Place(tmp_path, small_model())
