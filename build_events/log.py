@@ -39,6 +39,10 @@ class Chunk:
     offsets: Sequence[int]
     next_offset: int
     rejects: Sequence[Reject] = ()
+    # Whose records they are, where the place in the log tells: a record may be too bad to say so itself.
+    stream_id: str | None = None
+    run_id: str | None = None
+    route: str | None = None
 
 
 class EventWriter(Protocol):

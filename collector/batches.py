@@ -78,7 +78,8 @@ def parse(batch: Batch, parser: Parser) -> ParsedBatch:
     for index, reason in parsed.bad:
         number = bisect_right(first_indexes, index) - 1
         chunk = batch.chunks[number]
-        dead.append(_poisoned(chunk.source, chunk.offsets[index - first_indexes[number]], payloads[index], reason))
+        offset = chunk.offsets[index - first_indexes[number]]
+        dead.append(_poisoned(chunk, offset, payloads[index], reason))
     return ParsedBatch(
         parsed=parsed,
         dead_letters=dead,
@@ -93,8 +94,10 @@ def _rejected(source: str, reject: Reject) -> DeadLetter:
     )
 
 
-def _poisoned(source: str, offset: int, payload: bytes, reason: str) -> DeadLetter:
-    """Return the dead letter of a record that breaks the contract, with what it says of itself."""
+def _poisoned(chunk: Chunk, offset: int, payload: bytes, reason: str) -> DeadLetter:
+    """Return the dead letter of a record that breaks the contract: whose it is tells its place, else itself."""
+    if chunk.stream_id is not None:
+        return DeadLetter(chunk.source, offset, reason, payload, chunk.stream_id, chunk.run_id, chunk.route)
     try:
         document = from_json(payload)
     except ValueError:
@@ -105,4 +108,4 @@ def _poisoned(source: str, offset: int, payload: bytes, reason: str) -> DeadLett
         value = said.get(name)
         return value if isinstance(value, str) and value else None
 
-    return DeadLetter(source, offset, reason, payload, text("streamid"), text("runid"), text("route"))
+    return DeadLetter(chunk.source, offset, reason, payload, text("streamid"), text("runid"), text("route"))

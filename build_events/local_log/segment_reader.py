@@ -92,7 +92,17 @@ def _unfinished(segment: Segment, descriptor: int, position: int) -> Iterator[Ch
 
 
 def _chunk(segment: Segment, found: Lines, next_offset: int) -> Chunk:
-    return Chunk(segment.source, found.payloads, found.offsets, next_offset, found.rejects)
+    place = segment.place
+    return Chunk(
+        segment.source,
+        found.payloads,
+        found.offsets,
+        next_offset,
+        found.rejects,
+        stream_id=place.stream_id,
+        run_id=place.run_id,
+        route=place.route,
+    )
 
 
 def _last_line_end(descriptor: int, size: int) -> int:

@@ -47,7 +47,26 @@ def damaged(draw: st.DrawFn) -> bytes:
     place = document["data"] if how == "data value" or draw(st.booleans()) else document
     key = draw(st.sampled_from(sorted(place)))
     if how in {"value", "data value"}:
-        near = [0, 1, -1, 1.0, 1.5, 2**63, True, None, "", "1", "1.0", " 1", "01", "1e2", "true", [], {}, 10**30]
+        near: list[Any] = [
+            0,
+            1,
+            -1,
+            1.0,
+            1.5,
+            2**63,
+            True,
+            None,
+            "",
+            "1",
+            "1.0",
+            " 1",
+            "01",
+            "1e2",
+            "true",
+            [],
+            {},
+            10**30,
+        ]
         place[key] = draw(st.sampled_from(near) | json_values)
     elif how == "gone":
         del place[key]
