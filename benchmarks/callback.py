@@ -7,7 +7,7 @@
   disk. Mean = the phase's time per step; p99 = of the times between two steps. Ours minus empty.
 * ``signal``: from ``kill`` in another process to the cancel flag, while the builder builds.
 * ``build``: wall and processor time of the call into the builder, with an empty monitor and under
-  ``run.build``, in turns, on a build of more than a second. The best and the median of each; ratio.
+  ``run.build``, in turns, on a build of more than a second: the median ratio of neighbouring builds.
 """
 
 import argparse
@@ -223,11 +223,15 @@ def measure_build(folder: Path, repeats: int) -> dict[str, float]:
     return {
         "builds_each": float(repeats),
         "empty_best_s": min(wall["empty"]),
-        "wall_ratio_best": min(wall["ours"]) / min(wall["empty"]),
-        "wall_ratio_median": statistics.median(wall["ours"]) / statistics.median(wall["empty"]),
-        "cpu_ratio_best": min(cpu["ours"]) / min(cpu["empty"]),
-        "cpu_ratio_median": statistics.median(cpu["ours"]) / statistics.median(cpu["empty"]),
+        "wall_ratio": paired(wall["ours"], wall["empty"]),
+        "cpu_ratio": paired(cpu["ours"], cpu["empty"]),
+        "wall_ratio_of_best": min(wall["ours"]) / min(wall["empty"]),
     }
+
+
+def paired(ours: list[float], empty: list[float]) -> float:
+    """Return the median ratio of neighbouring builds: other load on the machine meets both alike."""
+    return statistics.median(mine / theirs for mine, theirs in zip(ours, empty, strict=True))
 
 
 def best(measure: Callable[[list[float]], float], bursts: list[list[float]]) -> float:
@@ -250,7 +254,7 @@ BARS = {
     ("callback", "mean_over_empty_us"): 2.0,
     ("callback", "p99_over_empty_us"): 10.0,
     ("signal", "p99_ms"): 1.0,
-    ("build", "wall_ratio_best"): 1.01,
+    ("build", "wall_ratio"): 1.01,
 }
 
 
