@@ -11,7 +11,7 @@ from typing import Annotated, BinaryIO, Literal, TypeVar
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
-from build_events.clock import Instant
+from build_events.clock import NS_PER_S, Instant
 from build_events.errors import EngineTrailError
 from build_events.events import CancelSource, Nanoseconds, RetryPolicy
 
@@ -45,7 +45,7 @@ class BuildSpec(_Message):
     retry_of: str | None = None  # run id
     retry_policy: RetryPolicy | None = None
     discard_late: bool = False  # do not keep an engine that was ready after a request to stop
-    terminate_grace_ns: Nanoseconds = 1_000_000_000  # SIGKILL follows SIGTERM after this long
+    terminate_grace_ns: Nanoseconds = NS_PER_S  # SIGKILL follows SIGTERM after this long; the supervisor sets it
 
 
 class CancelMessage(_Message):

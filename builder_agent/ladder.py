@@ -5,14 +5,10 @@ counts. All times are nanoseconds of CLOCK_MONOTONIC.
 """
 
 import dataclasses
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Literal
 
 from build_events.clock import NS_PER_S
 from build_events.events import CancelSource
-
-Action = Literal["flag", "terminate", "kill"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +64,6 @@ class Ladder:
         return tuple(request for request in self.requests if request.at_ns <= now_ns)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """What to do next, and when."""
-
-    action: Action
-    at_ns: int
-
-
 def ladder(history: History, graces: Graces) -> Ladder:
     """Return the steps that a history leads to, by every source together.
 
@@ -102,15 +90,3 @@ def ladder(history: History, graces: Graces) -> Ladder:
         terminate_ns=min(terminate, default=None),
         kill_ns=min(kill, default=None),
     )
-
-
-def next_step(steps: Ladder, taken: AbstractSet[Action]) -> Step | None:
-    """Return the first step that was not taken yet, or ``None`` while nothing more is due at any time."""
-    flag_ns = min((request.at_ns for request in steps.requests), default=None)
-    if flag_ns is not None and "flag" not in taken:
-        return Step(action="flag", at_ns=flag_ns)
-    if steps.terminate_ns is not None and "terminate" not in taken:
-        return Step(action="terminate", at_ns=steps.terminate_ns)
-    if steps.kill_ns is not None and "kill" not in taken:
-        return Step(action="kill", at_ns=steps.kill_ns)
-    return None

@@ -95,6 +95,7 @@ def _supervise(
     clock: Clock,
     output: ChildOutput | None,
 ) -> SupervisedResult:
+    spec = spec.model_copy(update={"terminate_grace_ns": settings.graces.kill_ns})
     main = MainStream(spec)
     observer = Observer(spec, clock=clock, on_failure=feed.message)
     watch = Watch(spec, main=main, observer=observer, feed=feed, mailbox=mailbox, graces=settings.graces, clock=clock)

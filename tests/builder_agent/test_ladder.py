@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build_events.clock import NS_PER_S
-from builder_agent.ladder import Graces, History, ladder, next_step
+from builder_agent.ladder import Graces, History, ladder
 
 GRACES = Graces()
 moments = st.integers(min_value=0, max_value=100 * NS_PER_S)
@@ -86,22 +86,6 @@ def test_more_requests_never_delay_a_step(
         assert after.kill_ns is not None
         assert after.terminate_ns <= before.terminate_ns
         assert after.kill_ns <= before.kill_ns
-
-
-@given(presses, st.none() | durations)
-def test_the_steps_are_taken_in_order_and_then_there_is_none(
-    events: list[tuple[str, int]], deadline_ns: int | None
-) -> None:
-    """Taking each next step in turn goes through flag, terminate, kill, at times that never go back."""
-    steps = ladder(history_of(events, deadline_ns), GRACES)
-    taken: list[str] = []
-    at = 0
-    while (step := next_step(steps, set(taken))) is not None:  # type: ignore[arg-type] # names of steps
-        assert step.at_ns >= at
-        at = step.at_ns
-        taken.append(step.action)
-    assert taken == ["flag", "terminate", "kill"][: len(taken)]
-    assert len(taken) in {0, 1, 3}
 
 
 @given(presses, moments)
