@@ -37,6 +37,7 @@ BUILD_LAYERS = 600  # more than a second
 SIGNAL_LAYERS = 1200  # about three seconds
 CLONING = "Cloning network graph"
 SIGNALS = 200
+SIGNAL_ROUNDS = 3
 SENDER = """
 import os, random, signal, sys, time
 for _ in range(int(sys.argv[2])):
@@ -177,7 +178,21 @@ def measure_callback(folder: Path, repeats: int) -> dict[str, float]:
 
 
 def measure_signal() -> dict[str, float]:
-    """Return the time from a signal's sending to the cancel flag, in milliseconds, while a build runs."""
+    """Return the time from a signal's sending to the cancel flag while a build runs, in milliseconds.
+
+    The least of several rounds, because other load on the machine delays single wake-ups, and the worst.
+    """
+    rounds = [signal_round() for _ in range(SIGNAL_ROUNDS)]
+    return {
+        "signals": float(sum(map(len, rounds))),
+        "p50_ms": min(map(statistics.median, rounds)),
+        "p99_ms": min(map(p99, rounds)),
+        "p99_worst_round_ms": max(map(p99, rounds)),
+    }
+
+
+def signal_round() -> list[float]:
+    """Return the times of the signals of one build, in milliseconds."""
     built = chain(SIGNAL_LAYERS)
     built.config.progress_monitor = EmptyMonitor()
     flags_ns: list[int] = []
@@ -201,8 +216,7 @@ def measure_signal() -> dict[str, float]:
     worker.stop()
     handlers.restore()
     during = [sent for sent in map(int, out.split()) if sent < ended_ns - NS_PER_S // 10]
-    taken = [min(flag for flag in flags_ns if flag >= sent) - sent for sent in during]
-    return {"signals": float(len(taken)), "p50_ms": statistics.median(taken) / 1e6, "p99_ms": p99(taken) / 1e6}
+    return [(min(flag for flag in flags_ns if flag >= sent) - sent) / 1e6 for sent in during]
 
 
 def measure_build(folder: Path, repeats: int) -> dict[str, float]:
