@@ -91,6 +91,7 @@ class StoreLock:
         """Let others have the store. The lock file stays: removing it would let two processes lock two files."""
         (self.home / HOLDER_FILE).unlink(missing_ok=True)
         _descriptors.discard(self._descriptor)
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # also for a child that was forked a moment ago
         os.close(self._descriptor)
 
 

@@ -1,0 +1,130 @@
+"""A disk without room: a clear error, nothing lost, and the next start goes on."""
+
+import resource
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from build_events.log import InMemoryEventLog
+from collector import snapshots
+from collector.access import STORE_FILE, open_reader
+from collector.collect import Pace, collect_once, follow
+from collector.errors import SnapshotError, StoreWriteError
+from collector.lock import StoreLock
+from collector.store import Store
+from tests.collector.scenes import whole_run
+from tests.collector.stores import content, payloads
+
+MEBIBYTE = 1 << 20
+LOG = InMemoryEventLog(
+    "log-1", [line for number in range(40) for line in payloads(whole_run(f"run-{number}", phases=60))]
+)
+Release = Callable[[], object]
+Disk = Callable[[Path], AbstractContextManager[Release]]
+
+
+@contextmanager
+def short_files(_: Path) -> Iterator[Release]:
+    """Files of this process end at one mebibyte, until released."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MEBIBYTE, before[1]))
+    try:
+        yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def small_disk(home: Path) -> Iterator[Release]:
+    """A file system of one mebibyte; where this user cannot mount one, short files."""
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(home)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        with short_files(home) as release:
+            yield release
+        return
+    try:
+        yield lambda: subprocess.run(["mount", "-o", "remount,size=200m", home], check=True)
+    finally:
+        subprocess.run(["umount", home], check=True)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home to be."""
+    path = tmp_path / "home"
+    path.mkdir()
+    return path
+
+
+@pytest.mark.parametrize("disk", [short_files, small_disk])
+def test_a_full_disk_is_an_error_that_loses_nothing(disk: Disk, home: Path, tmp_path: Path) -> None:
+    """The error says what to do; with room the same command takes in the whole log."""
+    clean = tmp_path / "clean"
+    collect_once(clean, LOG, [], runtime_dir=tmp_path)
+    with Store.open(clean / STORE_FILE, log_identity="log-1", views=[]) as store:
+        expected = content(store.cursor())
+    with disk(home) as release:
+        for _ in range(2):
+            with pytest.raises(StoreWriteError, match=r"make room on that file system and run the command again"):
+                collect_once(home, LOG, [], runtime_dir=tmp_path)
+        release()
+        collect_once(home, LOG, [], runtime_dir=tmp_path)
+        with Store.open(home / STORE_FILE, log_identity="log-1", views=[]) as store:
+            assert content(store.cursor()) == expected
+
+
+def block_snapshots(home: Path) -> None:
+    """Let the next snapshot fail: its copy would lie where there is no folder."""
+    (home / f".{snapshots.SNAPSHOT_FILE}.new").symlink_to(home / "nowhere" / "at_all")
+
+
+def test_a_snapshot_that_cannot_be_published_leaves_the_older_one(home: Path, tmp_path: Path) -> None:
+    """The error names the cause, and the next attempt is free of it."""
+    collect_once(home, InMemoryEventLog("log-1"), [], runtime_dir=tmp_path)
+    with Store.open(home / STORE_FILE, log_identity="log-1", views=[]) as store:
+        older = snapshots.publish(store, home).stat().st_ino
+        block_snapshots(home)
+        with pytest.raises(SnapshotError, match=r"could not be published: .*No such file"):
+            snapshots.publish(store, home)
+        assert (home / snapshots.SNAPSHOT_FILE).stat().st_ino == older
+        assert snapshots.publish(store, home).stat().st_ino != older
+
+
+def test_a_follower_warns_of_a_snapshot_that_it_cannot_publish(home: Path, tmp_path: Path) -> None:
+    """Taking in the log matters more than a copy; without anybody to warn the collector ends."""
+    block_snapshots(home)
+    rounds: list[int] = []
+    warnings: list[str] = []
+    done = follow(
+        home,
+        LOG,
+        [],
+        runtime_dir=tmp_path,
+        stop=lambda: len(rounds) > 1,
+        housekeeping=lambda: rounds.append(1),
+        warn=warnings.append,
+        pace=Pace(housekeeping_s=0.0),
+    )
+    assert done.events == LOG.ends()[LOG.SOURCE]
+    assert len(warnings) == 1
+    block_snapshots(home)
+    with pytest.raises(SnapshotError):
+        follow(home, LOG, [], runtime_dir=tmp_path, stop=lambda: True, housekeeping=lambda: None)
+
+
+def test_a_reader_on_a_full_disk_still_reads(home: Path, tmp_path: Path) -> None:
+    """Only who must write fails for want of room."""
+    collect_once(home, LOG, [], runtime_dir=tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with open_reader(home, LOG, [], runtime_dir=tmp_path) as reader:
+            assert reader.query("SELECT count(*)::INTEGER AS n FROM store.runs").to_pylist() == [{"n": 40}]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    lock = StoreLock.try_acquire(home)
+    assert lock is not None
+    lock.release()

@@ -1,0 +1,62 @@
+"""A collector killed at any moment loses nothing and stores nothing twice."""
+
+import os
+import random
+import time
+from pathlib import Path
+
+from collector.access import STORE_FILE
+from collector.collect import collect_once
+from collector.store import Store
+from tests.collector.processes import VIEWS, log_of, process
+from tests.collector.scenes import whole_run
+from tests.collector.stores import Rows, content
+
+REPEAT = int(os.environ.get("ENGINETRAIL_REPEAT", "3"))
+SEED = int(os.environ.get("ENGINETRAIL_SEED", str(random.SystemRandom().randrange(2**32))))
+
+
+def home_with_runs(home: Path, *, runs: int) -> Path:
+    """Return a home whose log holds runs of 153 events each."""
+    log = log_of(home)
+    for number in range(runs):
+        log.append(whole_run(f"run-{number}", phases=50))
+    return home
+
+
+def stored(home: Path) -> dict[str, Rows]:
+    """Return what the home's store holds."""
+    with Store.open(home / STORE_FILE, log_identity=log_of(home).identity(), views=VIEWS) as store:
+        return content(store.cursor())
+
+
+def test_a_collector_killed_mid_batch_gives_the_tables_of_an_undisturbed_one(tmp_path: Path) -> None:
+    """SIGKILL at random moments while it commits; the next one goes on from the last commit."""
+    print(f"seed {SEED}, {REPEAT} kills")  # noqa: T201 - to repeat a failure
+    chance = random.Random(SEED)
+    undisturbed = home_with_runs(tmp_path / "undisturbed", runs=40)
+    with process("collect", undisturbed, tmp_path) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "begin\n"
+        began = time.monotonic()
+        assert child.wait() == 0
+        takes_s = time.monotonic() - began
+    expected = stored(undisturbed)
+
+    home = tmp_path / "killed"
+    (home / "log").parent.mkdir()
+    (undisturbed / "log").rename(home / "log")
+    partial = 0
+    for _ in range(REPEAT):
+        for path in home.glob("store.duckdb*"):
+            path.unlink()
+        with process("collect", home, tmp_path) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "begin\n"
+            time.sleep(chance.uniform(0, takes_s))
+            child.kill()
+            partial += child.wait() != 0
+        again = collect_once(home, log_of(home), VIEWS, runtime_dir=tmp_path)
+        assert again.duplicates == 0
+        assert stored(home) == expected
+    print(f"{partial} of {REPEAT} were killed before they were done")  # noqa: T201
