@@ -10,6 +10,7 @@ from build_events.envelope import Recorded
 from build_events.events import RetryPolicy
 from build_events.local_log import LocalLog
 from builder_agent.errors import UsageError
+from builder_agent.recovery import recover
 from builder_agent.session import RunSession
 from builder_agent.settings import DeliverySettings, RunSettings
 
@@ -35,6 +36,7 @@ def observe(
 
     Events go to the log under ``home``, else ``$ENGINETRAIL_HOME``, else ``.enginetrail`` here. A log
     that cannot be written is said once, through ``logging``, and the build goes on without it.
+    Runs of this home that nobody saw the end of are declared lost first, and their files quarantined.
     ``retry_of`` names the run that this one retries. ``signals=True`` makes SIGINT and SIGTERM
     cancellation requests while the run lives. ``package`` (``tensorrt_rtx`` or ``tensorrt``) is needed
     only where a process has imported both. ``discard_late`` publishes no engine that came after a
@@ -59,13 +61,15 @@ def observe(
         discard_late=discard_late,
         delivery=delivery or DeliverySettings(),
     )
-    log = _HomeLog(folder / LOG_FOLDER)
+    log_folder = folder / LOG_FOLDER
+    log = _HomeLog(log_folder)
     return RunSession(
         settings,
         writer=log,
         clock=clock.system_clock,
         boot_id=clock.boot_id(),
         on_closed=log.close,
+        housekeeping=lambda: recover(log_folder, clock=clock.system_clock),
         signals=signals,
         package=package,
     )

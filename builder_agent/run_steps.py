@@ -1,6 +1,6 @@
 """What happens in a run, step by step. Every step runs on the run's worker thread."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -64,11 +64,12 @@ class RunSteps:
         monitor = self._recording.monitor
         return monitor is not None and monitor.stopped_the_build
 
-    def begin(self) -> None:
-        """Open the stream: run.started first, then how things stand before the build."""
+    def begin(self, housekeeping: Callable[[], object]) -> None:
+        """Open the stream: run.started first; then do what every start does, and see how things stand."""
         at = self._recording.clock()
         self._seen.began_ns = at.monotonic_ns
         self._post(run_started(self._settings), at)
+        degrade("recovery", housekeeping, self._post)
         self._observe("before")
         self._recording.durable()
 

@@ -56,20 +56,23 @@ class RunSession:
         clock: Clock,
         boot_id: str,
         on_closed: Callable[[], None] = lambda: None,
+        housekeeping: Callable[[], object] = lambda: None,
         signals: bool = False,
         package: str | None = None,
     ) -> None:
         """Start nothing yet.
 
         ``on_closed`` runs when no more events will be appended, whether or not all could be;
-        ``signals`` installs chained handlers for SIGINT and SIGTERM while the run lives; ``package``
-        says which TensorRT ``monitor`` is for where a process has imported both.
+        ``housekeeping`` is what every start of a home does before its build; ``signals`` installs
+        chained handlers for SIGINT and SIGTERM while the run lives; ``package`` says which TensorRT
+        ``monitor`` is for where a process has imported both.
         """
         self._settings = settings
         self._recording = Recording(settings, writer=writer, clock=clock, boot_id=boot_id, on_closed=on_closed)
         self._steps = RunSteps(settings, self._recording)
         self._worker = Worker(f"enginetrail-{settings.run_id[:8]}")
         self._signals = SignalHandlers(self.cancel) if signals else None
+        self._housekeeping = housekeeping
         self._package = package
         self._owner = os.getpid()
         self._used = False
@@ -109,7 +112,7 @@ class RunSession:
             self._let_go()
             raise
         try:
-            self._call(self._steps.begin)
+            self._call(lambda: self._steps.begin(self._housekeeping))
             if self._worker.interrupts:
                 self._raise_interrupts()
         except BaseException as error:
