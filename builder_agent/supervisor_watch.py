@@ -33,7 +33,7 @@ class Watch:
         self._asked: dict[CancelSource, Asked] = {}  # the first of each source
         self._sent: dict[tuple[CancelSource, bool], CancelMessage] = {}  # by source and deadline, in this order
         self._unrecorded: list[CancelMessage] = []  # sent before the run had started
-        self._fault: str | None = None
+        self._said: set[str] = set()
 
     @property
     def first_request(self) -> CancelMessage | None:
@@ -48,9 +48,10 @@ class Watch:
             self._read()
             if how is None:
                 self._climb(child)
-        # What was asked before the exit counts, however late it was found.
+        # What was asked before the exit counts, however late it was found. A deadline was only met.
         for request in self._steps().due(how.at.monotonic_ns):
-            self._pass_on(request, None)
+            if not request.deadline:
+                self._pass_on(request, None)
         return how
 
     def record(self, event: Event, at: Instant | None = None) -> Recorded:
@@ -146,8 +147,8 @@ class Watch:
         return f"{waiting}; SIGKILL in {_seconds(left)}"
 
     def _say_once(self, text: str) -> None:
-        if self._fault != text:
-            self._fault = text
+        if text not in self._said:
+            self._said.add(text)
             self._feed.message(text)
 
 
