@@ -100,12 +100,12 @@ class Delivery:
         self._heartbeat_at_ns = self._sample_at_ns = 0
         self._thread = threading.Thread(target=self._run, name="enginetrail-delivery", daemon=True)
 
-    def start(self) -> None:
-        """Start the thread."""
+    def start(self, first: Event, at: Instant) -> None:
+        """Start the thread; ``first`` opens the stream, before all that was posted already."""
         forks.register(self)
-        now_ns = self._clock().monotonic_ns
-        self._heartbeat_at_ns = now_ns + self._settings.heartbeat_interval_ns
-        self._sample_at_ns = now_ns + self._settings.process_interval_ns
+        self.inbox.appendleft(_Posted(first, at))
+        self._heartbeat_at_ns = at.monotonic_ns + self._settings.heartbeat_interval_ns
+        self._sample_at_ns = at.monotonic_ns + self._settings.process_interval_ns
         self._thread.start()
 
     def post(self, event: Event, at: Instant | None = None) -> None:

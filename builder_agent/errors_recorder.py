@@ -5,14 +5,13 @@ the recorder that the caller had set, if any.
 """
 
 import functools
-import hashlib
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
 from build_events.events import ErrorRecorded
+from builder_agent.texts import cut
 
-MESSAGE_BYTES: Final = 64 << 10  # of UTF-8; a longer text is cut and its digest kept
 RECORDED: Final = 256  # errors of one build; more are counted and told at the end
 
 
@@ -65,18 +64,6 @@ class ErrorRecorder:
 
     def clear(self) -> None:
         """Keep what was reported: the builder clears at its start, and the run's record must not shrink."""
-
-
-def cut(text: str) -> str:
-    """Return ``text``, or its beginning with the length and SHA-256 of all of it.
-
-    The result is at most ``MESSAGE_BYTES`` of UTF-8, plus one line.
-    """
-    data = text.encode(errors="replace")
-    if len(data) <= MESSAGE_BYTES:
-        return data.decode()
-    head = data[:MESSAGE_BYTES].decode(errors="ignore")
-    return f"{head}\n[cut: {len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}]"
 
 
 @functools.cache

@@ -28,6 +28,7 @@ from build_events.events import CancelSource, ErrorRecorded
 from builder_agent.callback_guard import Guards, guarded
 from builder_agent.cancellation import CancelState
 from builder_agent.phases import FINISH, START, STEP
+from builder_agent.texts import cut
 
 _thread: Final = threading.get_ident
 
@@ -44,7 +45,7 @@ class CallbackFault:
     def event(self) -> ErrorRecorded:
         """The event that tells of it."""
         message = f"{self.callback}: {type(self.error).__name__}: {self.error}"
-        return ErrorRecorded(component="monitor", code="monitor_fault", message=message[:4096])
+        return ErrorRecorded(component="monitor", code="monitor_fault", message=cut(message))
 
 
 class Callbacks:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from build_events.events import Outcome
+from builder_agent.texts import cut
 
 CANCELED_BY_USER = "BuildCanceled"  # in TensorRT's text; its error code 7 has other meanings too
 UNOBSERVED = "unobserved"
@@ -75,4 +76,4 @@ def _refused(evidence: Evidence) -> Conclusion:
 
 
 def _failed(error_type: str, message: str) -> Conclusion:
-    return Conclusion(outcome="failed", error_type=error_type, error_message=message)
+    return Conclusion(outcome="failed", error_type=error_type, error_message=cut(message))

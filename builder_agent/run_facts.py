@@ -10,6 +10,7 @@ from typing import TypeVar
 from build_events.events import CleanupFinished, ErrorRecorded, Event, RunStarted
 from builder_agent.output_folder import quarantine, temp_path
 from builder_agent.settings import RunSettings
+from builder_agent.texts import cut
 
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ def degrade(what: str, gather: Callable[[], T], post: Callable[[Event], None]) -
     except Exception as error:  # noqa: BLE001 # recorded and said; the build goes on
         message = f"{what}: {type(error).__name__}: {error}"
         _log.warning("telemetry is incomplete, the build goes on: %s", message)
-        post(ErrorRecorded(component="agent", code="telemetry", message=message))
+        post(ErrorRecorded(component="agent", code="telemetry", message=cut(message)))
         return None
 
 

@@ -27,6 +27,7 @@ from builder_agent.recording import Recording
 from builder_agent.retry import plan_retry
 from builder_agent.run_facts import clean_up, degrade, run_started
 from builder_agent.settings import RunSettings
+from builder_agent.texts import cut
 from builder_agent.timing_cache import CacheBefore
 
 
@@ -68,7 +69,7 @@ class RunSteps:
         """Open the stream: run.started first; then do what every start does, and see how things stand."""
         at = self._recording.clock()
         self._seen.began_ns = at.monotonic_ns
-        self._post(run_started(self._settings), at)
+        self._recording.delivery.start(run_started(self._settings), at)
         degrade("recovery", housekeeping, self._post)
         self._observe("before")
         self._recording.durable()
@@ -110,6 +111,7 @@ class RunSteps:
                 engine = builder.build_serialized_network(network, config)
             finally:
                 self._seen.errors = recorder.messages
+                self._tell_unlisted_errors(recorder.unlisted)
         self.returned(engine)
         changed = degrade("timing_cache", lambda: timing_cache.after_build(cache), self._post) if cache else None
         if changed is not None:
@@ -170,8 +172,8 @@ class RunSteps:
             if monitor.called and not self._seen.returned:
                 self._post(BuilderReturned(engine=False, returned_false=self._stopped))
         if isinstance(exception, Exception) and not isinstance(exception, (ArtifactWriteError, ModelRefusedError)):
-            code, message = type(exception).__qualname__, str(exception)
-            self._post(ErrorRecorded(component="agent", code=code, message=message))
+            code = type(exception).__qualname__
+            self._post(ErrorRecorded(component="agent", code=code, message=cut(str(exception))))
         conclusion = self.conclusion(exception)
         with self._recording.cancel.zone("cleanup"):
             cleanup = clean_up(self._settings.output, self._settings.run_id, self._post)
@@ -232,6 +234,10 @@ class RunSteps:
         files = degrade("inventory", lambda: inventory(self._settings.output, moment, known), self._post)
         if files is not None:
             self._post(files)
+
+    def _tell_unlisted_errors(self, count: int) -> None:
+        if count:
+            self._post(ErrorRecorded(component="builder", code="unlisted", message=f"{count} further errors"))
 
     def _tell_unlisted_requests(self) -> None:
         cancel, winner = self._recording.cancel, self._recording.cancel.winner

@@ -75,7 +75,8 @@ class RunSession:
         self._housekeeping = housekeeping
         self._package = package
         self._owner = os.getpid()
-        self._used = False
+        self._open = False  # between entering and leaving
+        self._used = False  # has built
         self._raised = 0  # interrupts of the worker's callers that were raised again
         self.result: BuildResult | None = None
 
@@ -100,17 +101,19 @@ class RunSession:
         Raises:
             OutputBusyError: another build writes the same output.
             OutputFolderError: the output's folder cannot be written.
-            UsageError: ``signals=True`` outside the main thread.
+            UsageError: ``signals=True`` outside the main thread; or the run was used before.
         """
+        if self._open or self.result is not None:
+            raise UsageError(f"run {self.run_id} has been entered before: open a new one with observe()")
         self._steps.artifact.lock()
         try:
             if self._signals is not None:
                 self._signals.install()
             self._worker.start()
-            self.delivery.start()
         except BaseException:
             self._let_go()
             raise
+        self._open = True
         try:
             self._call(lambda: self._steps.begin(self._housekeeping))
             if self._worker.interrupts:
@@ -199,14 +202,20 @@ class RunSession:
         return backends.load(self._package) if self._package is not None else backends.loaded()
 
     def _claim(self) -> None:
-        if os.getpid() != self._owner:
-            raise UsageError(f"run {self.run_id} belongs to process {self._owner}: open a run of this process's own")
+        self._check_open()
         if self._used:
             raise UsageError(f"run {self.run_id} has built already: a retry is a new run, observe(retry_of=...)")
         self._used = True
 
     def _call(self, work: Callable[[], None]) -> None:
+        self._check_open()
         self._worker.call(work, self._interrupted)
+
+    def _check_open(self) -> None:
+        if os.getpid() != self._owner:
+            raise UsageError(f"run {self.run_id} belongs to process {self._owner}: open a run of this process's own")
+        if not self._open:
+            raise UsageError(f"run {self.run_id} is not open: use it inside `with observe(...) as run:`")
 
     def _interrupted(self, interrupt: BaseException) -> None:
         self.cancel_state.request(interrupt_source(interrupt), reason=type(interrupt).__name__)
@@ -226,6 +235,7 @@ class RunSession:
         try:
             self._call(lambda: self._end(error))
         finally:
+            self._open = False
             self._let_go()
 
     def _end(self, error: BaseException | None) -> None:

@@ -19,6 +19,7 @@ from build_events.events import (
     PhaseStarted,
     ProcessObserved,
     RunFinished,
+    RunStarted,
     StreamClosed,
 )
 from build_events.log import EventWriter, InMemoryEventLog
@@ -29,6 +30,10 @@ from builder_agent.settings import DeliverySettings
 from tests.builder_agent.builds import of_type, records, until
 
 RUN = "run-1"
+FIRST = RunStarted(
+    route="r", build_id=RUN, mode="embedded", output="/o", lease_ns=1, heartbeat_interval_ns=1, host="h", pid=1,
+    agent_version="0",
+)  # fmt: skip
 DONE = RunFinished(outcome="completed", duration_ns=1)
 
 
@@ -63,7 +68,7 @@ def deliver(log: EventWriter, *, clock: Clock = system_clock, **settings: int) -
         lost_callbacks=lambda: 0,
         settings=made,
     )
-    delivery.start()
+    delivery.start(FIRST, clock())
     return delivery
 
 
@@ -90,10 +95,11 @@ def test_events_and_callbacks_reach_the_log_in_the_order_in_which_they_came() ->
     report = delivery.close(DONE)
     found = records(log, RUN)
     assert [type(record.event) for record in found] == [
-        ErrorRecorded, PhaseStarted, PhaseProgressed, ErrorRecorded, PhaseFinished, RunFinished, StreamClosed,
+        RunStarted, ErrorRecorded, PhaseStarted, PhaseProgressed, ErrorRecorded, PhaseFinished, RunFinished,
+        StreamClosed,
     ]  # fmt: skip
-    assert [record.sequence for record in found] == list(range(7))
-    assert found[-1].event == StreamClosed(events=7, dropped=0)
+    assert [record.sequence for record in found] == list(range(8))
+    assert found[-1].event == StreamClosed(events=8, dropped=0)
     assert (report.written, report.waiting, report.dropped) == (True, 0, 0)
 
 
@@ -103,7 +109,7 @@ def test_a_callback_keeps_its_own_time_on_both_clocks() -> None:
     delivery = deliver(log, clock=lambda: Instant(5_000 + 70, 70))
     delivery.inbox.append((START, 40, 1, False, False, "Root", 1, None))
     delivery.close()
-    started = records(log, RUN)[0]
+    started = records(log, RUN)[1]
     assert (started.wall_ns, started.monotonic_ns) == (5_040, 40)
 
 

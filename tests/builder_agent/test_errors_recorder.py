@@ -9,8 +9,9 @@ import tensorrt_rtx as trt
 from build_events.events import ErrorRecorded
 from builder_agent.build_call import NETWORK_NAME, watched
 from builder_agent.cancellation import CancelState
-from builder_agent.errors_recorder import MESSAGE_BYTES, RECORDED, ErrorRecorder, cut
+from builder_agent.errors_recorder import RECORDED, ErrorRecorder
 from builder_agent.monitor import Callbacks, monitor_class
+from builder_agent.texts import MESSAGE_BYTES, cut
 from tests import models
 from tests.builder_agent.builds import ManualClock, logger, objects
 

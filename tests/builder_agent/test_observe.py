@@ -206,6 +206,10 @@ def test_wrong_use_is_refused_with_what_to_do(tmp_path: Path) -> None:
         run.build(*objects(models.small_model()))
         with pytest.raises(builder_agent.UsageError, match="a retry is a new run"):
             run.save(b"another")
+    with pytest.raises(builder_agent.UsageError, match="is not open"):
+        _ = run.monitor
+    with pytest.raises(builder_agent.UsageError, match="entered before"), run:
+        pass
 
 
 def test_a_second_build_to_the_same_output_is_refused_and_leaves_no_run(tmp_path: Path) -> None:

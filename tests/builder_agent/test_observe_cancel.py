@@ -22,6 +22,7 @@ from build_events.events import (
     CancelSignalled,
     ErrorRecorded,
     RetryPlanned,
+    RunStarted,
     StreamClosed,
 )
 from build_events.log import InMemoryEventLog
@@ -105,6 +106,17 @@ def test_a_request_before_the_build_cancels_it_at_the_first_checkpoint(tmp_path:
     assert state.cancellation is not None
     assert state.cancellation.source == "ide"
     assert state.cancellation.observed_ns is not None
+
+
+def test_a_request_before_the_run_is_opened_counts_and_does_not_open_the_stream(tmp_path: Path) -> None:
+    """run.started is the first event of every main stream."""
+    run = observe(tmp_path)
+    run.cancel("ci")
+    with run:
+        assert run.build(*objects(models.small_model())).outcome == "cancelled"
+    found = records_at(tmp_path / "home", run.run_id)
+    assert [type(record.event) for record in found[:3]] == [RunStarted, CancelRequested, CancelSignalled]
+    assert folded(tmp_path / "home", run.run_id).run.complete
 
 
 def test_a_request_after_the_builders_return_comes_too_late(tmp_path: Path) -> None:
