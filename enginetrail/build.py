@@ -55,7 +55,6 @@ def build(
     Exits 0 with an engine, 1 if the builder said no, 2 for wrong usage or input that cannot be read,
     130, 143 or 124 when Ctrl-C, SIGTERM or the deadline ended it.
     """
-    started_ns = clock.system_clock().monotonic_ns
     if retry_policy is not None and retry_of is None:
         raise click.UsageError("--retry-policy needs --retry-of RUN")
     recover_lost_runs(home)
@@ -69,14 +68,16 @@ def build(
         output=str(output.absolute()),
         route=route,
         target=target,
-        command_started_monotonic_ns=started_ns,
+        command_started_monotonic_ns=home.command_started_ns,
         deadline_ns=None if deadline is None else round(deadline * clock.NS_PER_S),
         retry_of=retried.run_id if retried else None,
         retry_policy=retried.policy if retried else None,
         discard_late=discard_late,
     )
     with build_view(Console(stderr=True)) as view:
-        result = supervise(spec, clock=clock.system_clock, on_event=view.event, on_message=view.message)
+        result = supervise(
+            spec, clock=clock.system_clock, on_event=view.event, on_message=view.message, on_output=view.message
+        )
     if how == "json":
         click.echo(json.dumps(_summary(spec, result), ensure_ascii=False))
     elif result.state is not None:

@@ -55,13 +55,13 @@ class _LazyGroup(click.Group):
 @click.pass_context
 def enginetrail(ctx: click.Context, home: Path | None) -> None:
     """Observe, cancel, retry and judge TensorRT engine builds."""
-    ctx.obj = Home.from_environment(home, os.environ)
+    ctx.obj = Home.from_environment(home, os.environ, command_started_ns=ctx.obj)
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code."""
+def run(arguments: Sequence[str], *, started_ns: int) -> int:
+    """Run one command, which started at ``started_ns`` of CLOCK_MONOTONIC, and return its exit code."""
     try:
-        result = enginetrail.main(list(arguments), prog_name="enginetrail", standalone_mode=False)
+        result = enginetrail.main(list(arguments), prog_name="enginetrail", standalone_mode=False, obj=started_ns)
     except click.ClickException as error:
         error.show()
         return error.exit_code

@@ -1,4 +1,4 @@
-"""Where a home keeps its log and its store."""
+"""What every command is given: where the log and the store are, and when the command started."""
 
 import tempfile
 from collections.abc import Mapping
@@ -14,13 +14,16 @@ class Home:
 
     folder: Path
     runtime_dir: Path  # for sockets, whose paths must stay short
+    command_started_ns: int  # CLOCK_MONOTONIC
 
     @classmethod
-    def from_environment(cls, option: Path | None, environment: Mapping[str, str]) -> "Home":
+    def from_environment(
+        cls, option: Path | None, environment: Mapping[str, str], *, command_started_ns: int
+    ) -> "Home":
         """Return the home that ``--home``, else ``ENGINETRAIL_HOME`` names, else ``.enginetrail``."""
         folder = option or Path(environment.get("ENGINETRAIL_HOME") or DEFAULT_HOME)
         runtime = environment.get("XDG_RUNTIME_DIR")
-        return cls(folder.absolute(), Path(runtime or tempfile.gettempdir()))
+        return cls(folder.absolute(), Path(runtime or tempfile.gettempdir()), command_started_ns)
 
     @property
     def log_folder(self) -> Path:
