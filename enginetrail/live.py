@@ -1,6 +1,7 @@
 """What a running build looks like: a live tree in a terminal, plain lines elsewhere."""
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -15,6 +16,9 @@ from build_events.envelope import Recorded
 from build_events.events import CancelRequested, PhaseFinished, PhaseStarted, RunFinished, RunStarted
 from build_events.fold import advance
 from build_events.state import PhaseState, StreamState
+
+
+MESSAGES = 12  # lines under the tree: the newest
 
 
 class BuildView(Protocol):
@@ -84,7 +88,7 @@ class LiveView:
     def __init__(self) -> None:
         self._state: StreamState | None = None
         self._head = Text("starting the builder")
-        self._messages: list[str] = []
+        self._messages: deque[str] = deque(maxlen=MESSAGES)
 
     def event(self, record: Recorded) -> None:
         """Take the event in; the next refresh shows it."""
