@@ -17,7 +17,6 @@ from build_events.events import CancelRequested, PhaseFinished, PhaseStarted, Ru
 from build_events.fold import advance
 from build_events.state import PhaseState, StreamState
 
-
 MESSAGES = 12  # lines under the tree: the newest
 
 
