@@ -121,10 +121,11 @@ class RunSteps:
     def returned(self, engine: Any) -> None:
         """Record that the call into the builder came back."""
         self._seen.returned = True
-        if engine is None and self._stopped:
+        stopped = engine is None and self._stopped
+        if stopped:
             self._recording.cancel.observe()  # unless the monitor's own False was the observation
         size = None if engine is None else memoryview(engine).nbytes
-        self._post(BuilderReturned(engine=engine is not None, size_bytes=size, returned_false=self._stopped))
+        self._post(BuilderReturned(engine=engine is not None, size_bytes=size, returned_false=stopped))
 
     def publish(self, engine: Any) -> None:
         """Write and publish the engine, if there is one and it is wanted.
