@@ -11,6 +11,7 @@ from pydantic import JsonValue
 _NOT_SETTINGS = frozenset({"progress_monitor", "profile_stream", "int8_calibrator", "algorithm_selector"})
 # Reading these is refused by the package with an error in the caller's log (measured on 1.7.1).
 _UNSUPPORTED = {"tensorrt_rtx": frozenset({"hardware_compatibility_level"})}
+_UNKNOWN = -1  # TensorRT's size of a dimension that only a profile bounds
 _MAX_SAFE_INTEGER = 2**53 - 1  # RFC 8785 numbers are doubles
 
 
@@ -46,9 +47,13 @@ def targets(config: Any) -> list[str]:
 
 
 def read_profiles(network: Any, profiles: Iterable[Any]) -> list[JsonValue]:
-    """Return the optimization profiles' shapes (min, opt, max) by input name; a config does not give them out."""
+    """Return the optimization profiles' shapes (min, opt, max) by input name; a config does not give them out.
+
+    Only inputs that a profile decides: to ask for another is an error in the caller's log.
+    """
     inputs = [network.get_input(index) for index in range(network.num_inputs)]
-    return [{tensor.name: _shapes(profile, tensor) for tensor in inputs} for profile in profiles]
+    dynamic = [tensor for tensor in inputs if tensor.is_shape_tensor or _UNKNOWN in tuple(tensor.shape)]
+    return [{tensor.name: _shapes(profile, tensor) for tensor in dynamic} for profile in profiles]
 
 
 def read_network_flags(trt: ModuleType, network: Any) -> dict[str, bool]:
