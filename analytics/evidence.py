@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from analytics.canonical import sha256_of
 from build_events.envelope import Recorded
 from build_events.events import ArtifactInventoried, Event, HeartbeatRecorded, InventoryEntry, ProcessObserved
-from build_events.facts import Fact
+from build_events.facts import Fact, latest
 from build_events.state import ArtifactRow, CancellationRow, PhaseRow, Ranges, RunRow, StreamRow
 
 E = TypeVar("E", bound=Event)
@@ -54,13 +54,13 @@ class RunEvidence:
         return next(iter(self.all(cls)), None)
 
     def latest(self, cls: type[E]) -> Fact[E] | None:
-        """Return the fact of a type that was recorded last, over all streams, by wall clock."""
-        return max(self.all(cls), key=lambda fact: (fact.record.wall_ns, fact.record.event_id), default=None)
+        """Return the fact of a type that happened last, over all streams."""
+        return latest(self.all(cls))
 
     def inventory(self, moment: str) -> list[InventoryEntry] | None:
         """Return the files at the target before or after the run; a sweep lists them after the build did."""
         found = [fact for fact in self.all(ArtifactInventoried) if fact.event.moment == moment]
-        last = max(found, key=lambda fact: (fact.record.wall_ns, fact.record.event_id), default=None)
+        last = latest(found)
         return last.event.entries if last else None
 
     @property

@@ -29,7 +29,10 @@ def stream_anomalies(run_id: str, streams: Sequence[StreamRow], outcome: Outcome
         if row.missing:
             yield note("missing_sequences", f"not in the log: {ranges.text(row.missing)}")
         if row.declared_events is not None and (row.highest_sequence or 0) >= row.declared_events:
-            yield note("events_after_end", f"declared {row.declared_events} events, holds {row.highest_sequence}")
+            yield note(
+                "events_after_end",
+                f"declared {row.declared_events} events, yet sequence {row.highest_sequence} is there",
+            )
         if row.dropped:
             yield note("dropped_events", f"the writer dropped {row.dropped}")
         if row.role == "observer" and row.declared_events is None and outcome is not None:

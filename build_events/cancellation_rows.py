@@ -9,7 +9,7 @@ from build_events.events import (
     Event,
     ProcessExited,
 )
-from build_events.facts import Fact, Facts, elapsed_ns
+from build_events.facts import Fact, Facts, earliest, elapsed_ns
 from build_events.state import AnomalyRow, CancellationRow
 
 
@@ -21,7 +21,7 @@ def winning_request(facts: Facts) -> Fact[CancelRequested] | None:
         named = [fact for fact in requests if fact.event.request_id == signalled.event.request_id]
         if named:
             return named[0]
-    return min(requests, key=lambda fact: (fact.record.wall_ns, fact.event.request_id), default=None)
+    return earliest(requests)
 
 
 def cancellation_row(run_id: str, facts: Facts) -> tuple[CancellationRow | None, tuple[AnomalyRow, ...]]:

@@ -1,6 +1,6 @@
 """The kept facts of one run, from all its streams, in an order that does not depend on arrival."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from build_events.envelope import Recorded
@@ -42,6 +42,31 @@ class Facts:
         """Return the first fact of a type in the main stream: only the build's process may say it."""
         fact = self.first(cls)
         return fact if fact is not None and fact.record.stream.role == "main" else None
+
+
+def earliest(facts: Iterable[Fact[E]]) -> Fact[E] | None:
+    """Return the fact that happened first, ``None`` of none."""
+    candidates = list({fact.record.stream.stream_id: fact for fact in sorted(facts, key=_place, reverse=True)}.values())
+    return min(candidates, key=_clock_of(candidates), default=None)
+
+
+def latest(facts: Iterable[Fact[E]]) -> Fact[E] | None:
+    """Return the fact that happened last, ``None`` of none."""
+    candidates = list({fact.record.stream.stream_id: fact for fact in sorted(facts, key=_place)}.values())
+    return max(candidates, key=_clock_of(candidates), default=None)
+
+
+def _place(fact: Fact[E]) -> tuple[str, int]:
+    return fact.record.stream.stream_id, fact.record.sequence
+
+
+def _clock_of(facts: Sequence[Fact[E]]) -> Callable[[Fact[E]], tuple[int, str, int]]:
+    """Return what orders facts of different streams: sequences order only within one of them.
+
+    The monotonic clock where all are of one boot, which no step of the wall clock can turn round.
+    """
+    one_boot = len({fact.record.stream.boot_id for fact in facts}) == 1
+    return lambda fact: (fact.record.monotonic_ns if one_boot else fact.record.wall_ns, *_place(fact))
 
 
 def elapsed_ns(start: Recorded, end: Recorded) -> int | None:

@@ -54,14 +54,12 @@ def run_outcome(facts: Facts) -> Outcome | None:
     """Return how the run ended: by its own word, else the supervisor's, else lost; ``None`` while open."""
     finished = facts.own(RunFinished)
     if finished is not None:
-        if finished.event.outcome == "completed" and _cancel_came_before_the_end(facts):
+        if finished.event.outcome == "completed" and _cancel_came_before_the_end(facts, finished.record):
             return "completed_despite_cancel"
         return finished.event.outcome
     exited = facts.first(ProcessExited)
     if exited is not None:
-        if exited.event.signals_sent:
-            return "killed"
-        return "oom_killed" if exited.event.oom_killed else "crashed"
+        return _outcome_of_exit(exited.event)
     return "lost" if facts.first(RunLost) else None
 
 
@@ -117,10 +115,18 @@ def _end_seen_by_supervisor(state: StreamState, facts: Facts) -> int | None:
     return None
 
 
-def _cancel_came_before_the_end(facts: Facts) -> bool:
+def _outcome_of_exit(event: ProcessExited) -> Outcome:
+    # A child that was told to go and leaves by its exit code went because of that; one that another
+    # signal ended (a fault, the kernel's killer) did not.
+    if event.signals_sent and (event.signal is None or event.signal in event.signals_sent):
+        return "killed"
+    return "oom_killed" if event.oom_killed else "crashed"
+
+
+def _cancel_came_before_the_end(facts: Facts, finished: Recorded) -> bool:
     exited = facts.first(ProcessExited)
-    # The main stream holds its RunFinished, so there is a last fact.
-    end = exited.record if exited else facts.mains[0].kept[-1]
+    of_main = (fact.record for fact in facts.all(StreamClosed) if fact.record.stream == finished.stream)
+    end = exited.record if exited else next(of_main, finished)
     return any(not _came_after(fact.record, end) for fact in facts.all(CancelRequested))
 
 
