@@ -8,14 +8,13 @@ from pathlib import Path
 from build_events import clock, ids
 from build_events.envelope import Recorded
 from build_events.events import RetryPolicy
+from build_events.home import LOG, home_folder
 from build_events.local_log import LocalLog
 from builder_agent.errors import UsageError
 from builder_agent.recovery import recover
 from builder_agent.session import RunSession
 from builder_agent.settings import DeliverySettings, RunSettings
 
-DEFAULT_HOME = ".enginetrail"
-LOG_FOLDER = "log"
 # W3C Trace Context: version, trace id, parent id, flags.
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?P<trace>[0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}.*")
 
@@ -49,7 +48,7 @@ def observe(
         raise UsageError("route is empty: name the path under review, e.g. resnet50/fp16/sm89")
     if retry_policy is not None and retry_of is None:
         raise UsageError("retry_policy is given without retry_of: name the run that this one retries")
-    folder = Path(home if home is not None else os.environ.get("ENGINETRAIL_HOME", DEFAULT_HOME)).absolute()
+    folder = home_folder(None if home is None else Path(home), os.environ)
     settings = RunSettings(
         route=route,
         output=Path(output).absolute(),
@@ -61,7 +60,7 @@ def observe(
         discard_late=discard_late,
         delivery=delivery or DeliverySettings(),
     )
-    log_folder = folder / LOG_FOLDER
+    log_folder = folder / LOG
     log = _HomeLog(log_folder)
     return RunSession(
         settings,

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 from rich.console import Console
@@ -20,7 +20,7 @@ from enginetrail.live import build_view
 from enginetrail.recovery import recover_lost_runs
 from enginetrail.retry import follow_plan
 
-POLICIES = ["retry_cold", "retry_with_cache", "rollback", "investigate"]
+POLICIES = get_args(RetryPolicy)
 LEGS = ("signalled", "observed", "returned", "cleaned", "exited")
 
 
@@ -55,10 +55,9 @@ def build(
     Exits 0 with an engine, 1 if the builder said no, 2 for wrong usage or input that cannot be read,
     130, 143 or 124 when Ctrl-C, SIGTERM or the deadline ended it.
     """
-    if retry_policy is not None and retry_of is None:
-        raise click.UsageError("--retry-policy needs --retry-of RUN")
+    _check_usage(route, model, output, retry_of, retry_policy)
     recover_lost_runs(home)
-    retried = follow_plan(home.log_folder, retry_of, retry_policy, route) if retry_of else None
+    retried = follow_plan(home.log_folder, retry_of, retry_policy, route) if retry_of is not None else None
     spec = BuildSpec(
         run_id=ids.random_id(),
         trace_id=trace_id_from(os.environ),
@@ -83,6 +82,18 @@ def build(
     elif result.state is not None:
         click.echo(_sentence(result.state))
     return result.exit_code
+
+
+def _check_usage(route: str, model: Path, output: Path, retry_of: str | None, policy: RetryPolicy | None) -> None:
+    if policy is not None and retry_of is None:
+        raise click.UsageError("--retry-policy needs --retry-of RUN")
+    if not route.strip():
+        raise click.UsageError("--route is empty: name the path under review, e.g. resnet50/fp16/sm89")
+    for what, text in (("--route", route), ("MODEL", str(model)), ("--output", str(output))):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise click.UsageError(f"{what} {text!r} is not UTF-8, which events are written in: rename it") from None
 
 
 def _summary(spec: BuildSpec, result: SupervisedResult) -> dict[str, Any]:

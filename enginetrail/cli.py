@@ -36,7 +36,13 @@ class _LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _ = COMMANDS[cmd_name]
-        command: click.Command = getattr(importlib.import_module(module), cmd_name)
+        try:
+            command: click.Command = getattr(importlib.import_module(module), cmd_name)
+        except ModuleNotFoundError as error:
+            raise click.ClickException(
+                f"{cmd_name} needs {error.name}, which a build worker's install leaves out: "
+                "pip install 'enginetrail[collector]'"
+            ) from None
         return command
 
     @override

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-DEFAULT_HOME = ".enginetrail"
+from build_events import home
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,10 @@ class Home:
         cls, option: Path | None, environment: Mapping[str, str], *, command_started_ns: int
     ) -> "Home":
         """Return the home that ``--home``, else ``ENGINETRAIL_HOME`` names, else ``.enginetrail``."""
-        folder = option or Path(environment.get("ENGINETRAIL_HOME") or DEFAULT_HOME)
         runtime = environment.get("XDG_RUNTIME_DIR")
-        return cls(folder.absolute(), Path(runtime or tempfile.gettempdir()), command_started_ns)
+        return cls(home.home_folder(option, environment), Path(runtime or tempfile.gettempdir()), command_started_ns)
 
     @property
     def log_folder(self) -> Path:
         """The local log."""
-        return self.folder / "log"
+        return self.folder / home.LOG

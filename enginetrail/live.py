@@ -17,7 +17,7 @@ from build_events.events import CancelRequested, PhaseFinished, PhaseStarted, Ru
 from build_events.fold import advance
 from build_events.state import PhaseState, StreamState
 
-MESSAGES = 12  # lines under the tree: the newest
+MESSAGES = 6  # lines above the tree: the newest
 
 
 class BuildView(Protocol):
@@ -105,7 +105,7 @@ class LiveView:
                 pass
 
     def message(self, text: str) -> None:
-        """Keep a sentence under the tree."""
+        """Keep a sentence above the tree."""
         if text not in self._messages:
             self._messages.append(text)
 
@@ -116,7 +116,8 @@ class LiveView:
         for phase_id in sorted(phases):
             phase = phases[phase_id]
             nodes[phase_id] = nodes.get(phase.parent_id, root).add(_label(phase))
-        return Group(root, *(Text(message, style="yellow") for message in self._messages))
+        # Messages first: a tree longer than the terminal is cut at its end. A copy: another thread appends.
+        return Group(*(Text(message, style="yellow") for message in tuple(self._messages)), root)
 
 
 def _label(phase: PhaseState) -> Text:

@@ -7,6 +7,7 @@ import click
 
 from build_events.events import RetryPlanned, RetryPolicy, RunStarted
 from build_events.local_log import read_run
+from enginetrail.run_ids import one_run
 
 # The policies that are a build; the others are something else to do first.
 BUILDS: tuple[RetryPolicy, ...] = ("retry_cold", "retry_with_cache")
@@ -46,9 +47,5 @@ def follow_plan(log_folder: Path, prefix: str, given: RetryPolicy | None, route:
 
 def _resolve(log_folder: Path, prefix: str) -> str:
     folder = log_folder / "runs"
-    found = sorted(path.name for path in folder.glob(f"{prefix}*")) if folder.is_dir() else []
-    if len(found) == 1 or prefix in found:
-        return prefix if prefix in found else found[0]
-    if not found:
-        raise click.UsageError(f"no run {prefix!r} in {folder}; `enginetrail runs` lists them")
-    raise click.UsageError(f"{prefix!r} begins several run ids ({', '.join(found[:3])}); give more of it")
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    return one_run(names, prefix)

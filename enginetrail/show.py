@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
+from analytics.tree import PhaseNode, phase_tree
 from enginetrail.home import Home
 from enginetrail.rows import plain_table, text
 from enginetrail.store import Query, open_store, querying, resolve_run, warn_if_stale
@@ -78,14 +79,16 @@ def _head(run: Row) -> list[str]:
 
 def _tree(phases: Sequence[Row]) -> Tree:
     root = Tree("phases" if phases else "phases: none, the builder never called back")
-    nodes: dict[int | None, Tree] = {None: root}
-    for phase in phases:
-        parent = nodes.get(phase["parent_id"], root)
-        gap = f"  longest silence {_ms(phase['longest_gap_ms'])}" if phase["longest_gap_ms"] else ""
-        status = "" if phase["status"] == "finished" else f"  {phase['status']}"
-        label = f"{phase['name']}  {_ms(phase['duration_ms'])}  {phase['steps_seen']} steps{gap}{status}"
-        nodes[phase["phase_id"]] = parent.add(Text(label))
+    _grow(root, phase_tree(phases))
     return root
+
+
+def _grow(tree: Tree, nodes: Sequence[PhaseNode]) -> None:
+    for node in nodes:
+        gap = f"  longest silence {_ms(node.longest_gap_ms)}" if node.longest_gap_ms else ""
+        status = "" if node.status == "finished" else f"  {node.status}"
+        label = f"{node.name}  {_ms(node.duration_ms)}  {node.steps_seen} steps{gap}{status}"
+        _grow(tree.add(Text(label)), node.children)
 
 
 def _cancellation(rows: Sequence[Row]) -> list[str]:

@@ -12,6 +12,7 @@ from collector.access import Reader, open_reader
 from enginetrail.home import Home
 from enginetrail.recovery import recover_lost_runs
 from enginetrail.rows import to_rows
+from enginetrail.run_ids import one_run
 
 Query = Callable[[str, Sequence[object]], list[dict[str, Any]]]
 
@@ -51,14 +52,10 @@ def warn_if_stale(reader: Reader) -> None:
 
 
 def resolve_run(query: Query, prefix: str) -> str:
-    """Return the one run id that begins with ``prefix``.
+    """Return the one run id of the store that begins with ``prefix``.
 
     Raises:
         click.UsageError: no run, or several, begin with it.
     """
-    found = [row["run_id"] for row in query("SELECT run_id FROM runs WHERE starts_with(run_id, ?) LIMIT 3", [prefix])]
-    if not found:
-        raise click.UsageError(f"no run {prefix!r} in this home; `enginetrail runs` lists them")
-    if len(found) > 1 and prefix not in found:
-        raise click.UsageError(f"{prefix!r} begins several run ids ({', '.join(found)}, ...); give more of it")
-    return prefix if prefix in found else str(found[0])
+    rows = query("SELECT run_id FROM runs WHERE starts_with(run_id, ?) ORDER BY run_id LIMIT 4", [prefix])
+    return one_run([row["run_id"] for row in rows], prefix)
