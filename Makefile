@@ -22,13 +22,13 @@ lint: $(READY)
 	$(BIN)/python -m build_events.schemas --check
 	$(BIN)/python -m analytics.view_docs --check
 
-# The counts that the figures in the notes come from; takes tens of minutes.
+# The full counts of the fault tests; takes tens of minutes.
 soak: $(READY) $(MODELS)
 	ENGINETRAIL_REPEAT=$${ENGINETRAIL_REPEAT:-20} $(BIN)/python -m pytest -m fault --timeout 1800
 
 bench: $(READY)
-	$(BIN)/python benchmarks/callback.py
-	$(BIN)/python benchmarks/collector.py
+	$(BIN)/python -m benchmarks.callback
+	$(BIN)/python -m benchmarks.collector
 
 schema: $(READY)
 	$(BIN)/python -m build_events.schemas

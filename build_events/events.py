@@ -83,7 +83,7 @@ class BaselineRecorded(Event):
     network_flags: dict[str, bool] = {}
     builder_config: dict[str, JsonValue] = {}  # every property read back by name
     inputs: list[InputFile] = []
-    build_config_hash: Sha256 | None = None  # DESIGN section 7
+    build_config_hash: Sha256 | None = None  # docs/contract.md section 2
     output_path: str
     address_randomized: bool | None = None  # ASLR changes engine bytes of some networks
     unobserved: list[str] = []  # names of the fields above that this use of the agent cannot see

@@ -73,7 +73,7 @@ def build_config_hash(
     """Return the SHA-256 of the canonical JSON (RFC 8785) of what decides an engine, in hexadecimal digits.
 
     Input digests by role, network flags, builder config, targets and version; no paths, cache state,
-    monitor or times (DESIGN section 7). Equal hashes mean equal orders, not equal engines: TensorRT's
+    monitor or times (docs/contract.md section 2). Equal hashes mean equal orders, not equal engines: TensorRT's
     own output differs between builds of some networks.
     """
     document: Any = {

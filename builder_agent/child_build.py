@@ -28,7 +28,7 @@ from builder_agent.supervisor_ends import EXIT_FAILED, EXIT_OK, EXIT_USAGE, canc
 
 
 def run(fd: int) -> int:
-    """Build what the control pipe says and return the exit code; the table is DESIGN section 5."""
+    """Build what the control pipe says and return the exit code; the table is docs/contract.md section 3."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is the supervisor's to judge
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="enginetrail build: %(message)s")
     pipe = os.fdopen(fd, "rb")  # never closed: closing waits for the thread that reads it

@@ -1,4 +1,4 @@
-"""How a run ended, from what was seen of it. Pure; the table is DESIGN section 5."""
+"""How a run ended, from what was seen of it. Pure; the table is docs/contract.md section 3."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

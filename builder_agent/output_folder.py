@@ -116,7 +116,7 @@ class OutputLock:
     """flock on ``lock_path(target)``: held by the process that builds, or by who sweeps after it.
 
     The file is never renamed and may remain: a lock on the temporary file would let a waiter hold
-    the published file (CONTRACT section 3).
+    the published file (docs/contract.md section 3).
     """
 
     def __init__(self, target: Path) -> None:

@@ -1,7 +1,7 @@
 """The supervised build: a child process that builds, and the parent that can always end it.
 
 The parent owns signals, the deadline, the ladder, reaping and sweeping; it learns of the build by
-tailing the child's segment and writes an observer stream of its own (CONTRACT sections 2 and 3).
+tailing the child's segment and writes an observer stream of its own (docs/contract.md section 3).
 """
 
 import threading

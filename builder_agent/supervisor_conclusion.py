@@ -24,7 +24,7 @@ class SupervisedResult:
     """How the build ended."""
 
     run_id: str
-    exit_code: int  # of the command: DESIGN section 5
+    exit_code: int  # of the command: docs/contract.md section 3
     state: RunState | None  # null where no run began: refused, cancelled or dead before run.started
     recorded: bool  # everything that the supervisor knows stands in the log
     child_exit_code: int | None  # null where a signal ended the building process

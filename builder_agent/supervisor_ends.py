@@ -13,7 +13,7 @@ EXIT_STOPPED = 143
 
 
 def exit_code_of(state: RunState) -> int:
-    """Return the command's exit code for a run; the table is DESIGN section 5."""
+    """Return the command's exit code for a run; the table is docs/contract.md section 3."""
     match state.run.outcome:
         case "completed" | "completed_despite_cancel":
             return EXIT_OK
