@@ -81,7 +81,7 @@ class CbatReport:
 
 
 def summary(candidate: Candidate) -> dict[str, JsonValue]:
-    """Return the seed-shaped summary: these keys and values, exactly; null where nothing is known."""
+    """Return the summary: these keys and values, exactly; null where nothing is known."""
     revisions = sorted({fact.event.checkpoint_revision for fact in sources(candidate)})
     return {
         "route_name": candidate.route,

@@ -1,4 +1,4 @@
-"""The seed-shaped summary of one run: these keys and values, exactly. Pure.
+"""The summary of one run: these keys and values, exactly. Pure.
 
 Where a run says nothing, the value is null: a missing fact is a state of its own.
 """
