@@ -86,8 +86,8 @@ def new_events(
 
 def _stretches(rows: pa.Table) -> Iterator[tuple[StreamHeader, Stretch]]:
     sequences = rows.column("sequence").combine_chunks().cast(pa.int64())
-    jumped = pc.not_equal(sequences[1:], pc.add(sequences[:-1], 1))
-    for header, start, stop in streams(rows, jumped):
+    jumped = pc.indices_nonzero(pc.not_equal(sequences[1:], pc.add(sequences[:-1], 1)))
+    for header, start, stop in streams(rows, pc.add(jumped, 1).to_pylist()):
         low = sequences[start].as_py()
         yield header, Stretch(low, low + stop - start, start)
 

@@ -5,6 +5,7 @@ dead letters.  4. Advance the fold; fold a run again from all its events where t
 what was settled.  5. Write the rows of touched runs.  6. Move the positions.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from collector.batches import DeadLetter, ParsedBatch
 from collector.event_rows import to_table
 from collector.fold_store import Known
 from collector.projection import Advanced, StreamFold
-from collector.store import Store, registered
+from collector.store import Store, insert
 
 
 @dataclass(slots=True)
@@ -36,8 +37,8 @@ class CollectStats:
         return CollectStats(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
 
-def commit(store: Store, batch: ParsedBatch, *, noted_at_ns: int) -> CollectStats:
-    """Store a batch: all of it, or nothing.
+def commit(store: Store, batch: ParsedBatch, noted_at_ns: int) -> CollectStats:
+    """Store a batch, read at ``noted_at_ns`` since 1970 UTC: all of it, or nothing.
 
     Raises:
         StoreWriteError: it could not be written; the store must be closed, and holds what it held before.
@@ -51,7 +52,7 @@ def commit(store: Store, batch: ParsedBatch, *, noted_at_ns: int) -> CollectStat
         known = fold_store.load(db, arrived, run_ids)
         reread = _read_the_unreadable(db, known)
         new = new_events(batch.parsed, arrived, {header: item.state.seen for header, item in known.folds.items()})
-        _insert_events(db, new)
+        insert_events(db, new)
         _insert_dead_letters(db, batch.dead_letters, counted, noted_at_ns)
         advanced, folded_again = _advance(db, known.folds, new)
         advanced.settled += [row for row in reread.settled if row.run_id not in folded_again]
@@ -67,7 +68,7 @@ def commit(store: Store, batch: ParsedBatch, *, noted_at_ns: int) -> CollectStat
             advanced=advanced,
             folds=[item for header, item in folds.items() if header.stream_id in changed],
         )
-        _move_positions(db, batch.positions)
+        move_positions(db, batch.positions)
     return CollectStats(
         records=batch.records,
         events=new.rows.num_rows + sum(map(len, new.decoded.values())),
@@ -112,12 +113,11 @@ def _advance(
     return advanced, again
 
 
-def _insert_events(db: duckdb.DuckDBPyConnection, new: NewEvents) -> None:
-    decoded = [(item.record, item.payload) for items in new.decoded.values() for item in items]
-    for rows in (new.rows, to_table(decoded)):
-        if rows.num_rows:
-            with registered(db, new_rows=rows):
-                db.execute("INSERT INTO store.events BY NAME FROM new_rows")
+def insert_events(db: duckdb.DuckDBPyConnection, new: NewEvents) -> None:
+    """Insert the events of a batch that are new."""
+    payload = pa.nulls(new.rows.num_rows, pa.string())  # of the types whose columns hold all
+    insert(db, "events", new.rows.append_column("payload", payload))
+    insert(db, "events", to_table((item.record, item.payload) for items in new.decoded.values() for item in items))
 
 
 def _insert_dead_letters(
@@ -125,17 +125,19 @@ def _insert_dead_letters(
 ) -> None:
     if not letters:
         return
-    with registered(db, new_letters=_letter_table(letters), counted=_letter_table(counted)):
-        db.execute(
-            "INSERT INTO store.dead_letters BY NAME SELECT *, make_timestamp_ns(?) AS noted_at FROM new_letters",
-            [noted_at_ns],
-        )
+    table = _letter_table(letters)
+    noted_at = pa.array([noted_at_ns] * len(letters), pa.timestamp("ns"))
+    insert(db, "dead_letters", table.append_column("noted_at", noted_at))
+    counts = Counter((letter.run_id, letter.route, letter.stream_id) for letter in counted)
+    for (run_id, route, stream_id), count in counts.items():
         db.execute(
             "MERGE INTO store.dead_letter_counts AS known "
-            "USING (SELECT run_id, route, stream_id, count(*) AS count FROM counted GROUP BY ALL) AS new "
+            "USING (SELECT ? AS run_id, ? AS route, ? AS stream_id) AS new "
             "ON known.run_id IS NOT DISTINCT FROM new.run_id AND known.route IS NOT DISTINCT FROM new.route "
             "AND known.stream_id IS NOT DISTINCT FROM new.stream_id "
-            "WHEN MATCHED THEN UPDATE SET count = known.count + new.count WHEN NOT MATCHED THEN INSERT"
+            "WHEN MATCHED THEN UPDATE SET count = known.count + ? "
+            "WHEN NOT MATCHED THEN INSERT VALUES (new.run_id, new.route, new.stream_id, ?)",
+            [run_id, route, stream_id, count, count],
         )
 
 
@@ -154,16 +156,17 @@ def _letter_table(letters: Sequence[DeadLetter]) -> pa.Table:
 
 
 def _dead_letters_of(db: duckdb.DuckDBPyConnection, run_ids: Iterable[str]) -> dict[str, int]:
-    wanted = pa.table({"id": pa.array(list(run_ids), pa.string())})
-    with registered(db, wanted_runs=wanted):
-        found = db.execute(
-            "SELECT run_id, sum(count)::BIGINT FROM store.dead_letter_counts "
-            "WHERE run_id IN (FROM wanted_runs) GROUP BY run_id"
-        ).fetchall()
+    found = db.execute(
+        "SELECT run_id, sum(count)::BIGINT FROM store.dead_letter_counts "
+        "WHERE run_id IN (SELECT unnest(?)) GROUP BY run_id",
+        [list(run_ids)],
+    ).fetchall()
     return dict(found)
 
 
-def _move_positions(db: duckdb.DuckDBPyConnection, positions: Mapping[str, int]) -> None:
-    table = pa.table({"source": list(positions), "next_offset": pa.array(list(positions.values()), pa.int64())})
-    with registered(db, new_positions=table):
-        db.execute("INSERT OR REPLACE INTO store.positions FROM new_positions")
+def move_positions(db: duckdb.DuckDBPyConnection, positions: Mapping[str, int]) -> None:
+    """Set where each source is to be read on."""
+    db.execute(
+        "INSERT OR REPLACE INTO store.positions SELECT unnest(?), unnest(?)",
+        [list(positions), list(positions.values())],
+    )

@@ -1,6 +1,5 @@
 """Events as rows of ``store.events``, and what the fold reads back out of such rows."""
 
-import functools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -97,19 +96,19 @@ def kept_records(rows: pa.Table) -> Iterator[Recorded]:
         )
 
 
-def streams(rows: pa.Table, *also: pa.Array) -> list[tuple[StreamHeader, int, int]]:
+def streams(rows: pa.Table, breaks: Iterable[int] = ()) -> list[tuple[StreamHeader, int, int]]:
     """Return (header, first row, row after the last) of each stretch of rows of one stream.
 
-    ``also`` are further ends of stretches: true at ``i`` where one ends between rows ``i`` and ``i + 1``.
+    ``breaks`` are further rows that begin a stretch.
     """
     if rows.num_rows == 0:
         return []
-    changed = functools.reduce(pc.or_, also, pa.array([False] * (rows.num_rows - 1), pa.bool_()))
+    firsts = {0, *breaks}
     for name in _HEADER_COLUMNS:
-        values = pc.fill_null(rows.column(name).combine_chunks(), "")
-        changed = pc.or_(changed, pc.not_equal(values[1:], values[:-1]))
-    firsts = [0, *(index + 1 for index in pc.indices_nonzero(changed).to_pylist())]
-    return list(zip(headers(rows.take(pa.array(firsts))), firsts, [*firsts[1:], rows.num_rows], strict=True))
+        encoded = pc.run_end_encode(rows.column(name).combine_chunks())
+        firsts.update(encoded.run_ends.to_pylist()[:-1])
+    ordered = sorted(firsts)
+    return list(zip(headers(rows.take(pa.array(ordered))), ordered, [*ordered[1:], rows.num_rows], strict=True))
 
 
 def _is_one_of(rows: pa.Table, types: frozenset[str]) -> pa.Array:

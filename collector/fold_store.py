@@ -17,7 +17,7 @@ from collector.event_rows import kept_records, phase_facts
 from collector.fold_tables import to_table
 from collector.parsing import Parsed
 from collector.projection import Advanced, StreamFold, StreamNews
-from collector.store import registered
+from collector.store import insert
 
 # Tables whose rows of a touched run are written anew.
 _REWRITTEN = ("runs", "open_phases", "cancellations", "artifacts", "anomalies")
@@ -34,11 +34,11 @@ class Known:
 def load(db: duckdb.DuckDBPyConnection, headers: Iterable[StreamHeader], run_ids: Iterable[str]) -> Known:
     """Return the folds of these streams, and of all streams of these runs."""
     known = Known()
-    with registered(db, touched_runs=_ids(run_ids), touched_streams=_ids(header.stream_id for header in headers)):
-        found = db.execute(
-            "SELECT stream_id, run_id, highest_phase_id, state FROM store.fold_states "
-            "WHERE run_id IN (FROM touched_runs) OR stream_id IN (FROM touched_streams)"
-        ).fetchall()
+    found = db.execute(
+        "SELECT stream_id, run_id, highest_phase_id, state FROM store.fold_states "
+        "WHERE run_id IN (SELECT unnest(?)) OR stream_id IN (SELECT unnest(?))",
+        [list(run_ids), [header.stream_id for header in headers]],
+    ).fetchall()
     for stream_id, run_id, highest_phase_id, payload in found:
         state = state_codec.load(payload)
         if state is None:
@@ -55,12 +55,13 @@ def fold_again(
 
     Reads what the open transaction has written, too.
     """
-    with registered(db, wanted_runs=_ids(run_ids), wanted_streams=_ids(stream_ids)):
-        db.execute("DELETE FROM store.settled_phases WHERE run_id IN (FROM wanted_runs)")
-        rows = db.sql(
-            "SELECT * REPLACE (payload::VARCHAR AS payload) FROM store.events WHERE run_id IN (FROM wanted_runs) "
-            "OR stream_id IN (FROM wanted_streams) ORDER BY stream_id, run_id, route, stream_role, sequence"
-        ).to_arrow_table()
+    runs, streams = list(run_ids), list(stream_ids)
+    db.execute("DELETE FROM store.settled_phases WHERE run_id IN (SELECT unnest(?))", [runs])
+    rows = db.sql(
+        "SELECT * REPLACE (payload::VARCHAR AS payload) FROM store.events WHERE run_id IN (SELECT unnest(?)) "
+        "OR stream_id IN (SELECT unnest(?)) ORDER BY stream_id, run_id, route, stream_role, sequence",
+        params=[runs, streams],
+    ).to_arrow_table()
     found = arrivals(Parsed(rows, (), ()))
     return projection.advance({}, gather({header: stream.sequences for header, stream in found.items()}, rows))
 
@@ -105,35 +106,28 @@ def write(
         "anomalies": [anomaly for state in states for anomaly in state.anomalies],
     }
     streams = [stream for state in states for stream in state.streams]
-    touched = _ids(state.run.run_id for state in states)
-    with registered(db, touched_runs=touched, touched_routes=_ids(row.stream_id for row in routes)):
-        for name in _REWRITTEN:
-            db.execute(f"DELETE FROM store.{name} WHERE run_id IN (FROM touched_runs)")  # noqa: S608 - our own names
-        db.execute(
-            "DELETE FROM store.streams WHERE run_id IN (FROM touched_runs) "
-            "OR (run_id IS NULL AND stream_id IN (FROM touched_routes))"
-        )
-    for name, items in {**rows, "streams": [*streams, *routes], "settled_phases": advanced.settled}.items():
-        if items:
-            with registered(db, new_rows=to_table(name, items, schemas[name])):
-                db.execute(f"INSERT INTO store.{name} FROM new_rows")
-    _write_folds(db, folds)
-
-
-def _write_folds(db: duckdb.DuckDBPyConnection, folds: Iterable[StreamFold]) -> None:
-    items = list(folds)
-    table = pa.table(
-        {
-            "stream_id": pa.array([item.state.header.stream_id for item in items], pa.string()),
-            "run_id": pa.array([item.state.header.run_id for item in items], pa.string()),
-            "highest_phase_id": pa.array([item.highest_phase_id for item in items], pa.int64()),
-            "state": pa.array([state_codec.dump(item.state) for item in items], pa.binary()),
-        }
+    touched = [state.run.run_id for state in states]
+    for name in _REWRITTEN:
+        db.execute(f"DELETE FROM store.{name} WHERE run_id IN (SELECT unnest(?))", [touched])  # noqa: S608 - our names
+    db.execute(
+        "DELETE FROM store.streams WHERE run_id IN (SELECT unnest(?)) "
+        "OR (run_id IS NULL AND stream_id IN (SELECT unnest(?)))",
+        [touched, [row.stream_id for row in routes]],
     )
-    with registered(db, new_states=table):
-        db.execute("DELETE FROM store.fold_states WHERE stream_id IN (SELECT stream_id FROM new_states)")
-        db.execute("INSERT INTO store.fold_states FROM new_states")
+    for name, items in {**rows, "streams": [*streams, *routes], "settled_phases": advanced.settled}.items():
+        insert(db, name, to_table(name, items, schemas[name]))
+    write_folds(db, folds)
 
 
-def _ids(values: Iterable[str]) -> pa.Table:
-    return pa.table({"id": pa.array(sorted(set(values)), pa.string())})
+def write_folds(db: duckdb.DuckDBPyConnection, folds: Iterable[StreamFold]) -> None:
+    """Write the states of streams in place of their older ones, with the sequences seen."""
+    items = list(folds)
+    stream_ids = [item.state.header.stream_id for item in items]
+    db.execute("DELETE FROM store.fold_states WHERE stream_id IN (SELECT unnest(?))", [stream_ids])
+    columns = {
+        "stream_id": pa.array(stream_ids, pa.string()),
+        "run_id": pa.array([item.state.header.run_id for item in items], pa.string()),
+        "highest_phase_id": pa.array([item.highest_phase_id for item in items], pa.int64()),
+        "state": pa.array([state_codec.dump(item.state) for item in items], pa.binary()),
+    }
+    insert(db, "fold_states", pa.table(columns))

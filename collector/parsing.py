@@ -21,9 +21,6 @@ from collector.event_rows import HOT_TYPES, ROW_SCHEMA
 
 # Below this many payloads, planning the SQL (about 10 ms) costs more than pydantic (about 25 us each).
 _SQL_FROM_PAYLOADS = 400
-# DuckDB reads an Arrow table with one thread per record batch, in vectors of 2,048 rows.
-_RECORD_BATCHES = 4
-_VECTOR_ROWS = 2048
 # Room for one more on top (an end is declared as a last sequence), and TIMESTAMP_NS keeps its extremes.
 _INT64_LIMIT = 2**63 - 2
 
@@ -80,9 +77,9 @@ class Parser:
 
     def _checked(self, texts: pa.Array) -> pa.Table:
         if self._db is None:
-            self._db = duckdb.connect(":memory:", config={"enable_external_access": "false"})
-        batches = pa.table({"j": texts}).to_batches(max(_VECTOR_ROWS, len(texts) // _RECORD_BATCHES + 1))
-        self._db.register("payloads", pa.Table.from_batches(batches))
+            # One thread: the others read the log and write the store meanwhile.
+            self._db = duckdb.connect(":memory:", config={"enable_external_access": "false", "threads": "1"})
+        self._db.register("payloads", pa.table({"j": texts}))
         try:
             return self._db.sql(PARSE).to_arrow_table()
         finally:

@@ -107,16 +107,10 @@ class Store:
         return read_positions(self._db)
 
 
-@contextmanager
-def registered(db: duckdb.DuckDBPyConnection, **tables: pa.Table) -> Iterator[None]:
-    """Let SQL see Arrow tables by name."""
-    for name, table in tables.items():
-        db.register(name, table)
-    try:
-        yield
-    finally:
-        for name in tables:
-            db.unregister(name)
+def insert(db: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
+    """Insert rows, whose columns are in the order of the table's, into ``store.{table}``."""
+    if rows.num_rows:
+        db.from_arrow(rows).insert_into(f"store.{table}")
 
 
 def read_identity(db: duckdb.DuckDBPyConnection, path: Path, *, log_identity: str) -> str | None:
