@@ -6,8 +6,10 @@ runs the pending signal handlers as it enters the function, before any ``try`` i
 ``step_complete`` (measured, in a silent window of the builder).
 
 So the callbacks are properties. Looking one up resumes a generator, and nothing but C code stands in
-between; the handlers therefore run inside the generator's ``try``. Each thread has generators of its
-own: two threads must not resume the same one, and TensorRT may call back from several.
+between; the handlers therefore run inside the generator's ``try``. What remains is a signal between the
+look-up and the call, a tenth of a microsecond: that call is missed, and the next look-up tells of it.
+Each thread has generators of its own: two must not resume the same one, and TensorRT may call back from
+several.
 """
 
 import operator
@@ -28,17 +30,15 @@ class Guards(threading.local):
     step_complete = property(operator.methodcaller("next_step_complete"))
     phase_finish = property(operator.methodcaller("next_phase_finish"))
 
-    def __init__(
-        self,
-        monitor: _Guarded,
-        phase_start: Callable[..., None],
-        step_complete: Callable[..., bool],
-        phase_finish: Callable[..., None],
-    ) -> None:
-        """Run once in every thread that looks a callback up."""
-        self.next_phase_start = _handed_out(monitor, phase_start).__next__
-        self.next_step_complete = _handed_out(monitor, step_complete).__next__
-        self.next_phase_finish = _handed_out(monitor, phase_finish).__next__
+    def __init__(self, monitor: _Guarded, callbacks: list[Callable[..., Any]], awaited: list[list[str]]) -> None:
+        """Run once in every thread that looks a callback up; ``awaited`` gets what that thread looked up."""
+        mine: list[str] = []
+        awaited.append(mine)
+        start, step, finish = (_handed_out(monitor, callback, mine).__next__ for callback in callbacks)
+        for first in (start, step, finish):
+            first()  # a generator's first entry lies before its `try` too
+            mine.clear()
+        self.next_phase_start, self.next_step_complete, self.next_phase_finish = start, step, finish
 
 
 def guarded(callback: str) -> Any:
@@ -46,11 +46,33 @@ def guarded(callback: str) -> Any:
     return property(operator.attrgetter(f"guards.{callback}"))
 
 
-def _handed_out(monitor: _Guarded, callback: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+def tell_missed(monitor: _Guarded, awaited: list[str]) -> None:
+    """Tell the monitor of a look-up that no call followed: a signal handler raised on the way into it."""
+    while awaited:
+        where = awaited.pop()
+        monitor.interrupted(where, KeyboardInterrupt(f"swallowed by the builder on its way into {where}"))
+
+
+def _handed_out(monitor: _Guarded, callback: Callable[..., Any], awaited: list[str]) -> Iterator[Callable[..., Any]]:
+    name = callback.__name__
+
+    def call(*arguments: Any) -> Any:
+        try:
+            awaited.clear()
+            return callback(*arguments)
+        except BaseException as error:  # noqa: BLE001 # the callback catches its own: this came before or after it
+            monitor.interrupted(name, error)
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None and name != "step_complete":
+                return None  # after it: what it had to do is done; only a step has an answer to give again
+        return callback(*arguments)
+
     while True:
         try:
-            yield callback
+            tell_missed(monitor, awaited)
+            awaited.append(name)
+            yield call
         except GeneratorExit:
             return
         except BaseException as error:  # noqa: BLE001 # whatever the host's handlers raise
-            monitor.interrupted(callback.__name__, error)
+            awaited.clear()
+            monitor.interrupted(name, error)

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from build_events.clock import system_clock
 from build_events.events import CancelSource, ErrorRecorded
-from builder_agent.callback_guard import Guards, guarded
+from builder_agent.callback_guard import Guards, guarded, tell_missed
 from builder_agent.cancellation import CancelState
 from builder_agent.phases import FINISH, START, STEP
 from builder_agent.texts import cut
@@ -69,6 +69,7 @@ class Callbacks:
         self.returned_false = False
         self.fault: Exception | None = None  # the last of our own
         self.interrupts: list[BaseException] = []
+        self.awaited: list[list[str]] = []  # by thread: callbacks that were looked up and not called
 
     def phase_start(self, phase_name: str, parent_phase: str | None, num_steps: int) -> None:
         """Record the start of a phase."""
@@ -117,6 +118,11 @@ class Callbacks:
     def stopped_the_build(self) -> bool:
         """Whether the builder was told to stop in a callback: by our ``False``, or by an interrupt there."""
         return self.returned_false or bool(self.interrupts)
+
+    def settle(self) -> None:
+        """Take what was swallowed on the way into the last callbacks; call it when the builder has returned."""
+        for awaited in self.awaited:
+            tell_missed(self, awaited)
 
     def detach(self) -> None:
         """Record nothing and cancel nothing any more: the run is over, and its host may build on with the config."""
@@ -187,6 +193,7 @@ def monitor_class(trt_module: ModuleType) -> type[Callbacks]:
             base.__init__(self)
             Callbacks.__init__(self, *args, **kwargs)
             plain: Any = super()
-            self.guards = Guards(self, plain.phase_start, plain.step_complete, plain.phase_finish)
+            callbacks = [plain.phase_start, plain.step_complete, plain.phase_finish]
+            self.guards = Guards(self, callbacks, self.awaited)
 
     return BuildMonitor

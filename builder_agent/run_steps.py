@@ -121,6 +121,8 @@ class RunSteps:
     def returned(self, engine: Any) -> None:
         """Record that the call into the builder came back."""
         self._seen.returned = True
+        if self._recording.monitor is not None:
+            self._recording.monitor.settle()
         stopped = engine is None and self._stopped
         if stopped:
             self._recording.cancel.observe()  # unless the monitor's own False was the observation
@@ -169,6 +171,7 @@ class RunSteps:
         """Record how things stand after the build, close the stream, and return how the run ended."""
         monitor = self._recording.monitor
         if monitor is not None:
+            monitor.settle()
             monitor.detach()
             if monitor.called and not self._seen.returned:
                 self._post(BuilderReturned(engine=False, returned_false=self._stopped))

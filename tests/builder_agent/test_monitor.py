@@ -9,6 +9,7 @@ import pytest
 import tensorrt_rtx as trt
 
 from build_events.clock import system_clock
+from builder_agent.callback_guard import Guards
 from builder_agent.cancellation import CancelState
 from builder_agent.monitor import CallbackFault, Callbacks, interrupt_source, monitor_class
 
@@ -89,6 +90,44 @@ def test_an_interrupt_inside_a_callback_is_a_request_and_is_kept(callback: str, 
     winner = bench.cancel.winner
     assert winner is not None
     assert winner.source == interrupt_source(error)
+
+
+def test_what_a_handler_raises_on_the_way_into_a_callback_is_taken_for_a_request() -> None:
+    """A call that was looked up and never entered can only have been swallowed by an interrupt."""
+    inbox: deque[Any] = deque()
+    cancel = CancelState(clock=system_clock, post=lambda *_: None)
+    monitor = monitor_class(trt)(inbox, cancel, capacity=10)
+    monitor.phase_start("Root", None, 1)
+    assert monitor.step_complete("Root", 0) is True
+    monitor.settle()
+    assert not monitor.stopped_the_build, "every look-up was followed by its call"
+    _ = monitor.phase_start  # looked up, and the call never came
+    assert monitor.step_complete("Root", 0) is False
+    assert monitor.stopped_the_build
+    assert cancel.winner is not None
+    assert cancel.winner.source == "ctrl_c"
+    assert isinstance(monitor.interrupts[0], KeyboardInterrupt)
+
+
+def test_an_interrupt_of_a_callbacks_first_line_repeats_the_call() -> None:
+    """Nothing of the phase is lost, and nothing is recorded twice."""
+    heard: list[BaseException] = []
+    calls: list[str] = []
+
+    class Monitor:
+        def interrupted(self, where: str, error: BaseException) -> None:
+            heard.append(error)
+            assert where == "phase_start"
+
+    def phase_start(name: str) -> None:
+        calls.append(name)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    guards = Guards(Monitor(), [phase_start, phase_start, phase_start], [])
+    guards.phase_start("Root")
+    assert [type(error) for error in heard] == [KeyboardInterrupt]
+    assert calls == ["Root", "Root"]
 
 
 def test_callbacks_of_several_threads_do_not_meet() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -62,6 +63,20 @@ def test_ctrl_c_cancels_the_build_is_recorded_and_raised_again(tmp_path: Path, w
     assert state.cancellation.source == "ctrl_c"
     assert None not in (state.cancellation.observed_ns, state.cancellation.returned_ns, state.cancellation.cleaned_ns)
     assert not (tmp_path / "out.engine").exists()
+
+
+@pytest.mark.fault
+def test_no_ctrl_c_is_lost_among_dense_callbacks_in_the_main_thread(tmp_path: Path) -> None:
+    """The hardest place: the builder calls back every two microseconds, and each entry may run the handler."""
+    for number in range(3 * int(os.environ.get("ENGINETRAIL_REPEAT", "3"))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with host(folder, "lines") as process:
+            time.sleep(random.Random(number).uniform(0, 0.006))
+            process.send_signal(signal.SIGINT)
+            said = ending(process)
+        assert (said["outcome"], said["raised"]) == ("cancelled", "KeyboardInterrupt"), number
+        assert folded(folder / "home", said["run_id"]).run.complete
 
 
 def test_a_burst_of_a_thousand_interrupts_neither_hangs_nor_crashes(tmp_path: Path) -> None:

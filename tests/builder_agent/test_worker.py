@@ -58,7 +58,6 @@ def test_results_and_errors_come_back_to_the_caller(worker: Worker) -> None:
 
 def test_an_interrupt_of_the_wait_is_handed_over_and_the_work_goes_on(worker: Worker) -> None:
     """A job cannot be left half done; what interrupted is kept, to be raised later."""
-
     raised: list[BaseException] = []
 
     def interrupt(_: int, __: FrameType | None) -> None:
