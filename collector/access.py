@@ -74,10 +74,11 @@ class _Snapshot:
 class Reader:
     """Answers read-only SQL over the store's tables and views. A context manager; see ``open_reader``."""
 
-    def __init__(self, open_answers: Callable[[], _Answers]) -> None:
+    def __init__(self, answers: _Answers, open_answers: Callable[[], _Answers]) -> None:
+        """Wrap what answers now, and how to find what answers next; use ``open_reader`` instead."""
+        self._answers = answers
         self._open_answers = open_answers
-        self._answers = open_answers()
-        self._behind = self._answers.behind
+        self._behind = answers.behind
 
     def __enter__(self) -> Self:
         return self
@@ -160,7 +161,7 @@ def open_reader(
             raise StoreBusyError(home, holder.pid, " and answers no queries; there is no snapshot of it yet")
         return _Snapshot(home, log.identity(), ends, age_s, chosen)
 
-    return Reader(open_answers)
+    return Reader(open_answers(), open_answers)
 
 
 def _check_params(params: Params) -> None:

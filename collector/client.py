@@ -68,3 +68,6 @@ class RemoteAnswers:
         except (flight.FlightUnavailableError, flight.FlightTimedOutError, flight.FlightCancelledError) as error:
             msg = f"{self._socket}: nobody answers ({str(error).splitlines()[0]})"
             raise HolderGoneError(msg) from None
+        except flight.FlightError as error:
+            msg = f"{self._socket}: the collector could not answer ({error}). Restart it, or stop it and ask again."
+            raise StoreError(msg) from error

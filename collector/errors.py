@@ -58,8 +58,8 @@ class StoreWriteError(StoreError):
     def __init__(self, path: Path, why: str) -> None:
         self.path = path
         super().__init__(
-            f"{path} cannot be written: {why}. Nothing of the event log is lost: make room on that file system and run "
-            f"the command again; it goes on from the last committed position."
+            f"{path} cannot be written: {why}. Nothing of the event log is lost: make room on that file system, or the "
+            f"folder writable, and run the command again; it goes on from the last committed position."
         )
 
 

@@ -5,6 +5,8 @@ drops the process's lock on it (fcntl locks belong to a process), and a second w
 """
 
 import hashlib
+import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import resources
@@ -15,7 +17,14 @@ from typing import Self
 import duckdb
 import pyarrow as pa
 
-from collector.errors import StoreCorruptError, StoreIdentityError, StoreVersionError, StoreWriteError
+from collector.errors import (
+    StoreBusyError,
+    StoreCorruptError,
+    StoreError,
+    StoreIdentityError,
+    StoreVersionError,
+    StoreWriteError,
+)
 from collector.fold_tables import COLUMNS
 
 SCHEMA_VERSION = 1
@@ -39,6 +48,9 @@ class Store:
         """Wrap a connection; use ``open`` instead."""
         self.path = path
         self._db = db
+        # Cursors for other threads are made of a connection that no transaction keeps busy.
+        self._spare = db.cursor()
+        self._spare_lock = threading.Lock()
         self.schemas = {name: db.sql(f"FROM store.{name} LIMIT 0").to_arrow_table().schema for name in COLUMNS}
 
     @classmethod
@@ -71,11 +83,13 @@ class Store:
 
     def close(self) -> None:
         """Close the file; DuckDB moves its write-ahead log into it."""
+        self._spare.close()
         self._db.close()
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """Return a connection of its own to the same store, for one thread at a time."""
-        return new_cursor(self._db)
+        with self._spare_lock:
+            return new_cursor(self._spare)
 
     @contextmanager
     def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -151,6 +165,7 @@ def connect(path: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection
     Raises:
         StoreCorruptError: DuckDB cannot open the file.
         StoreWriteError: there is no room for it, or no right to write it.
+        StoreBusyError: another program has it open.
     """
     db = duckdb.connect(":memory:", config=dict(_SETTINGS))
     try:
@@ -159,10 +174,7 @@ def connect(path: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection
         db.execute(f"USE {_DATABASE}")
     except duckdb.Error as error:
         db.close()
-        text = str(error)
-        if isinstance(error, duckdb.IOException) and any(sign in text for sign in _CANNOT_WRITE):
-            raise StoreWriteError(path, text) from error
-        raise StoreCorruptError(path, text) from error
+        raise _open_error(path, error) from error
     return db
 
 
@@ -179,7 +191,23 @@ def new_cursor(db: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return cursor
 
 
-_CANNOT_WRITE = ("No space left", "Permission denied", "Read-only file system", "File too large", "Could not set lock")
+def _open_error(path: Path, error: duckdb.Error) -> StoreError:
+    text = str(error)
+    if "Conflicting lock" in text:
+        holder = re.search(r"PID (\d+)", text)
+        return StoreBusyError(path.parent, int(holder[1]) if holder else None, f": it has {path.name} open in DuckDB")
+    if isinstance(error, duckdb.IOException) and any(sign in text for sign in _CANNOT_WRITE):
+        return StoreWriteError(path, text)
+    return StoreCorruptError(path, text)
+
+
+_CANNOT_WRITE = (
+    "No space left",
+    "Permission denied",
+    "Read-only file system",
+    "File too large",
+    "No such file or directory",
+)
 
 
 @contextmanager

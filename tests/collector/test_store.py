@@ -1,6 +1,8 @@
 """Opening a store: whose it is, of which release, and what is said when it cannot be used."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
@@ -8,7 +10,14 @@ import pytest
 
 from build_events.log import InMemoryEventLog
 from collector.collect import replay
-from collector.errors import StoreCorruptError, StoreExistsError, StoreIdentityError, StoreVersionError
+from collector.errors import (
+    StoreBusyError,
+    StoreCorruptError,
+    StoreExistsError,
+    StoreIdentityError,
+    StoreVersionError,
+    StoreWriteError,
+)
 from collector.ingest import Ingester
 from collector.store import SCHEMA_VERSION, Store
 from tests.collector.scenes import whole_run
@@ -70,6 +79,27 @@ def test_a_damaged_store_is_an_error_that_says_what_to_do(path: Path, log: InMem
         file.write(b"\xff" * 8192)
     with pytest.raises(StoreCorruptError, match="collect --replay"):
         collect(path, log)
+
+
+def test_a_store_that_another_program_has_open_is_busy(path: Path, log: InMemoryEventLog) -> None:
+    """DuckDB lets one process in; the error names the one that is inside."""
+    collect(path, log)
+    line = f"import duckdb, sys; db = duckdb.connect({str(path)!r}); print('open', flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", line], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "open\n"
+        with pytest.raises(StoreBusyError, match=f"process {other.pid} holds the store: it has store.duckdb open"):
+            collect(path, log)
+        other.communicate("")
+    collect(path, log)
+
+
+def test_a_store_in_a_folder_that_is_not_there_is_an_error(tmp_path: Path, log: InMemoryEventLog) -> None:
+    """A replay makes a file, no folders."""
+    with pytest.raises(StoreWriteError, match="No such file or directory"):
+        replay(log, tmp_path / "nowhere" / "store.duckdb", [])
 
 
 def test_views_are_replaced_when_they_change(path: Path, log: InMemoryEventLog) -> None:
