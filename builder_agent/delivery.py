@@ -30,6 +30,7 @@ from builder_agent.monitor import CallbackFault
 from builder_agent.outlet import Outlet
 from builder_agent.phases import PhaseFact, PhaseTracker, Raw
 from builder_agent.settings import DeliverySettings
+from builder_agent.texts import cut
 
 _log = logging.getLogger(__name__)
 
@@ -96,6 +97,7 @@ class Delivery:
         self._barriers: list[_Barrier] = []
         self._closing_ns: int | None = None  # the bound of the stream's end, once it is asked for
         self._untranslated = 0
+        self._untold: set[str] = set()  # kinds of regular events that failed, each recorded once
         self._dead = False  # nothing is taken any more: closed, given up, or this is a forked child
         self._heartbeat_at_ns = self._sample_at_ns = 0
         self._thread = threading.Thread(target=self._run, name="enginetrail-delivery", daemon=True)
@@ -192,21 +194,42 @@ class Delivery:
 
     def _tell_regularly(self) -> None:
         now = self._clock()
-        level = self._cancel_level()
-        for fact in self._tracker.overdue(now.monotonic_ns, level):
-            self._add_fact(fact, now)
+        self._attempt("progress", self._tell_overdue, now)
         if now.monotonic_ns >= self._heartbeat_at_ns:
             self._heartbeat_at_ns = now.monotonic_ns + self._settings.heartbeat_interval_ns
-            last_ns = self._tracker.last_callback_ns
-            beat = HeartbeatRecorded(
-                open_phase_id=self._tracker.innermost_id,
-                since_callback_ns=None if last_ns is None else max(now.monotonic_ns - last_ns, 0),
-                cancel_state=level,
-            )
-            self._outlet.add(beat, now, self._root_span)
+            self._attempt("heartbeat", self._tell_heartbeat, now)
         if now.monotonic_ns >= self._sample_at_ns:
             self._sample_at_ns = now.monotonic_ns + self._settings.process_interval_ns
-            self._outlet.add(self._sample(), now, self._root_span)
+            self._attempt("process", self._tell_sample, now)
+
+    def _attempt(self, what: str, tell: Callable[[Instant], None], now: Instant) -> None:
+        """Tell, and record a failure once: what cannot be observed must not end the stream."""
+        try:
+            tell(now)
+        except Exception as error:  # noqa: BLE001 # recorded and said; the stream and the build go on
+            if what in self._untold:
+                return
+            self._untold.add(what)
+            message = f"{what}: {type(error).__name__}: {error}"
+            _log.warning("run %s: telemetry is incomplete, the build goes on: %s", self._run_id, message)
+            fault = ErrorRecorded(component="agent", code="telemetry", message=cut(message))
+            self._outlet.add(fault, now, self._root_span)
+
+    def _tell_overdue(self, now: Instant) -> None:
+        for fact in self._tracker.overdue(now.monotonic_ns, self._cancel_level()):
+            self._add_fact(fact, now)
+
+    def _tell_heartbeat(self, now: Instant) -> None:
+        last_ns = self._tracker.last_callback_ns
+        beat = HeartbeatRecorded(
+            open_phase_id=self._tracker.innermost_id,
+            since_callback_ns=None if last_ns is None else max(now.monotonic_ns - last_ns, 0),
+            cancel_state=self._cancel_level(),
+        )
+        self._outlet.add(beat, now, self._root_span)
+
+    def _tell_sample(self, now: Instant) -> None:
+        self._outlet.add(self._sample(), now, self._root_span)
 
     def _add_fact(self, fact: PhaseFact, now: Instant) -> None:
         # The callbacks read one clock only, for their budget's sake.

@@ -4,7 +4,6 @@ import logging
 
 from build_events.clock import Instant
 from build_events.envelope import Recorded
-from build_events.errors import EngineTrailError
 from build_events.events import Event, StreamClosed
 from build_events.log import EventWriter
 from build_events.stream import EventStream
@@ -75,7 +74,7 @@ class Outlet:
     def _append(self, now_ns: int) -> bool:
         try:
             self._writer.append(self._batch)
-        except (EngineTrailError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 # said below; whatever a log raises, it may work again
             if not self._failing:
                 _log.warning("event log unavailable, the build goes on without it: %s", error)
             self._failing = True

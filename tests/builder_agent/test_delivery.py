@@ -3,7 +3,8 @@
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 import pytest
 
@@ -12,6 +13,7 @@ from build_events.clock import NS_PER_MS, NS_PER_S, Clock, Instant, system_clock
 from build_events.envelope import Recorded, StreamHeader
 from build_events.errors import LogUnavailableError
 from build_events.events import (
+    CancelState,
     ErrorRecorded,
     HeartbeatRecorded,
     PhaseFinished,
@@ -43,6 +45,7 @@ class FaultyLog:
     def __init__(self) -> None:
         self.memory = InMemoryEventLog()
         self.full = False
+        self.error: Exception = LogUnavailableError("disk full")
         self.stuck = threading.Event()
         self.stuck.set()  # not stuck
 
@@ -50,11 +53,23 @@ class FaultyLog:
         """Store, fail or hang."""
         assert self.stuck.wait(30)
         if self.full:
-            raise LogUnavailableError("disk full")
+            raise self.error
         self.memory.append(records)
 
 
-def deliver(log: EventWriter, *, clock: Clock = system_clock, **settings: int) -> Delivery:
+def observed() -> ProcessObserved:
+    """Return a sample of the process."""
+    return ProcessObserved(moment="during", pid=1, rss_bytes=1, cpu_ns=1, threads=1, open_files=1)
+
+
+def deliver(
+    log: EventWriter,
+    *,
+    clock: Clock = system_clock,
+    sample: Callable[[], ProcessObserved] = observed,
+    cancel_level: Callable[[], CancelState] = lambda: "none",
+    **settings: int,
+) -> Delivery:
     """Return a started delivery into ``log``."""
     header = StreamHeader(stream_id="s-1", role="main", run_id=RUN, source="test", boot_id="boot")
     made = DeliverySettings(**{"batch_interval_ns": NS_PER_MS, "retry_interval_ns": NS_PER_MS, **settings})
@@ -63,8 +78,8 @@ def deliver(log: EventWriter, *, clock: Clock = system_clock, **settings: int) -
         log,
         clock=clock,
         tracker=PhaseTracker(RUN, made.progress_interval_ns),
-        sample=lambda: ProcessObserved(moment="during", pid=1, rss_bytes=1, cpu_ns=1, threads=1, open_files=1),
-        cancel_level=lambda: "none",
+        sample=sample,
+        cancel_level=cancel_level,
         lost_callbacks=lambda: 0,
         settings=made,
     )
@@ -125,6 +140,63 @@ def test_heartbeats_and_samples_come_without_any_callback() -> None:
     assert beat.since_callback_ns is not None
     assert of_type(records(log, RUN), ProcessObserved)
     assert isinstance(records(log, RUN)[-2].event, RunFinished), "no heartbeat follows the end"
+
+
+class Broken:
+    """Something that is asked again and again, and fails each time."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self) -> NoReturn:
+        """Count, and fail."""
+        self.asked += 1
+        raise OSError(24, "Too many open files")
+
+
+def test_a_sample_that_cannot_be_taken_is_said_once_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """A process without a free descriptor cannot read /proc; its build is no less healthy for it."""
+    log, broken = InMemoryEventLog(), Broken()
+    with caplog.at_level(logging.WARNING):
+        delivery = deliver(log, sample=broken, heartbeat_interval_ns=NS_PER_MS, process_interval_ns=NS_PER_MS)
+        until(lambda: broken.asked > 3)
+        beats = len(of_type(records(log, RUN), HeartbeatRecorded))
+        until(lambda: len(of_type(records(log, RUN), HeartbeatRecorded)) > beats)
+        assert delivery.close(DONE).written
+    found = records(log, RUN)
+    (error,) = of_type(found, ErrorRecorded)
+    assert (error.component, error.code) == ("agent", "telemetry")
+    assert "Too many open files" in error.message
+    state = fold.fold_run(found)
+    assert state is not None
+    assert (state.run.outcome, state.run.complete) == ("completed", True)
+    assert caplog.text.count("Too many open files") == 1
+
+
+def test_each_thing_told_regularly_fails_by_itself() -> None:
+    """Progress and heartbeats that cannot be made are recorded once each; samples go on."""
+    log, broken = InMemoryEventLog(), Broken()
+    delivery = deliver(log, cancel_level=broken, heartbeat_interval_ns=NS_PER_MS, process_interval_ns=NS_PER_MS)
+    delivery.inbox.append((START, 1, 1, False, False, "Root", 2, None))
+    until(lambda: broken.asked > 6)
+    until(lambda: len(of_type(records(log, RUN), ProcessObserved)) > 3)
+    assert delivery.close(DONE).written
+    said = [event.message.partition(":")[0] for event in of_type(records(log, RUN), ErrorRecorded)]
+    assert sorted(said) == ["heartbeat", "progress"]
+    assert of_type(records(log, RUN), RunFinished) == [DONE]
+
+
+def test_a_log_with_a_defect_is_tried_again_like_one_that_is_full() -> None:
+    """Whatever an append raises, the events wait and the stream is whole."""
+    log = FaultyLog()
+    log.full, log.error = True, RuntimeError("a defect of the log")
+    delivery = deliver(log)
+    delivery.post(note("kept"))
+    assert not delivery.flush(5)
+    log.full = False
+    until(lambda: delivery.flush(5))
+    assert delivery.close(DONE).written
+    assert of_type(records(log.memory, RUN), ErrorRecorded) == [note("kept")]
 
 
 def test_a_log_that_fails_for_a_while_costs_nothing_and_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
