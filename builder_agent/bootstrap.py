@@ -42,16 +42,19 @@ def observe(
     request to stop.
 
     Raises:
-        UsageError: the arguments contradict each other.
+        UsageError: the arguments contradict each other, or are not UTF-8.
     """
     if not route:
         raise UsageError("route is empty: name the path under review, e.g. resnet50/fp16/sm89")
     if retry_policy is not None and retry_of is None:
         raise UsageError("retry_policy is given without retry_of: name the run that this one retries")
+    target = Path(output).absolute()
+    for what, text in (("route", route), ("output", str(target)), ("retry_of", retry_of or "")):
+        _check_text(what, text)
     folder = home_folder(None if home is None else Path(home), os.environ)
     settings = RunSettings(
         route=route,
-        output=Path(output).absolute(),
+        output=target,
         run_id=ids.random_id(),
         trace_id=trace_id_from(os.environ),
         stream_id=ids.random_id(),
@@ -79,6 +82,13 @@ def trace_id_from(environment: Mapping[str, str]) -> str:
     match = _TRACEPARENT.fullmatch(environment.get("TRACEPARENT", ""))
     given = match["trace"] if match else ""
     return given if given.strip("0") else ids.trace_id()
+
+
+def _check_text(what: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{what} {text!r} is not UTF-8, which events are written in: rename it") from None
 
 
 class _HomeLog:

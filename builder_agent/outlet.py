@@ -2,6 +2,7 @@
 
 import logging
 
+from build_events import codec
 from build_events.clock import Instant
 from build_events.envelope import Recorded
 from build_events.events import Event, StreamClosed
@@ -29,10 +30,13 @@ class Outlet:
         self._retry_at_ns = 0
         self._failing = False
         self._last_sequence = -1
+        self._unwritable = 0
 
     def add(self, event: Event, at: Instant, span_id: str | None) -> None:
-        """Take an event; it is written by a later ``pump``."""
-        self._backlog.add(Waiting(event, at, span_id))
+        """Take an event; it is written by a later ``pump``. One that cannot be encoded is a drop, and said once."""
+        waiting = Waiting(event, at, span_id)
+        if self._is_encodable(waiting):
+            self._backlog.add(waiting)
 
     @property
     def waiting(self) -> int:
@@ -42,7 +46,7 @@ class Outlet:
     @property
     def dropped(self) -> int:
         """How many events were dropped."""
-        return self._backlog.dropped
+        return self._backlog.dropped + self._unwritable
 
     def pump(self, now_ns: int) -> bool:
         """Append what waits and say whether all of it is stored. A log that failed is left alone for a while."""
@@ -65,6 +69,26 @@ class Outlet:
             event = StreamClosed(events=self._last_sequence + 2, dropped=self.dropped + lost_callbacks)
             self._batch.append(self._number(Waiting(event, end, span_id)))
         return self._append(end.monotonic_ns)
+
+    def _is_encodable(self, item: Waiting) -> bool:
+        # Before it has a number: in a batch it would hold up every event behind it, for good.
+        moment = item.at
+        record = Recorded(
+            stream=self._stream.header,
+            sequence=0,
+            wall_ns=moment.wall_ns,
+            monotonic_ns=moment.monotonic_ns,
+            span_id=item.span_id,
+            event=item.event,
+        )
+        try:
+            codec.encode(record)
+        except Exception as error:  # noqa: BLE001 # e.g. a path that is not UTF-8, or a number that JSON has not
+            if not self._unwritable:
+                _log.warning("dropped %s, which cannot be encoded: %s", item.event.type, error)
+            self._unwritable += 1
+            return False
+        return True
 
     def _number(self, item: Waiting) -> Recorded:
         record = self._stream.record(item.event, at=item.at, span_id=item.span_id)

@@ -30,7 +30,7 @@ def run_started(settings: RunSettings) -> RunStarted:
         command_started_monotonic_ns=settings.command_started_monotonic_ns,
         lease_ns=settings.lease_ns,
         heartbeat_interval_ns=settings.delivery.heartbeat_interval_ns,
-        host=os.uname().nodename,
+        host=cut(os.uname().nodename),  # any bytes may name a host, and this event must be written
         pid=os.getpid(),
         agent_version=agent_version(),
     )

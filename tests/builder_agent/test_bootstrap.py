@@ -11,6 +11,7 @@ import builder_agent
 from build_events import fold
 from build_events.events import ArtifactQuarantined, RunLost
 from builder_agent.bootstrap import trace_id_from
+from builder_agent.errors import UsageError
 from builder_agent.output_folder import temp_path, temporaries
 from tests.builder_agent.builds import folded, of_type, records_at
 from tests.builder_agent.test_observe_signals import ROOT, host
@@ -29,6 +30,15 @@ def test_the_home_is_the_argument_else_the_environment_else_here(
         with builder_agent.observe(route="r", output="out.engine", home=argument) as run:
             pass
         assert folded(tmp_path / folder, run.run_id).run.outcome == "failed"
+
+
+@pytest.mark.parametrize("what", ["route", "output", "retry_of"])
+def test_what_events_cannot_hold_is_refused_before_the_run(tmp_path: Path, what: str) -> None:
+    """A path of bytes that are no UTF-8 is named in the error, and nothing is begun."""
+    arguments = {"route": "r", "output": str(tmp_path / "out.engine"), what: str(tmp_path / "caf\udce9")}
+    with pytest.raises(UsageError, match=rf"{what} '.*caf\\udce9' is not UTF-8.*rename it"):
+        builder_agent.observe(**arguments, home=tmp_path / "home")  # type: ignore[arg-type] # all of them are texts
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

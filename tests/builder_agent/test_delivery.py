@@ -287,6 +287,26 @@ def test_a_callback_that_makes_no_event_is_declared_as_a_drop() -> None:
     assert of_type(records(log, RUN), StreamClosed)[0].dropped == 1
 
 
+def test_an_event_that_cannot_be_encoded_costs_only_itself(caplog: pytest.LogCaptureFixture) -> None:
+    """A name that is not UTF-8 is counted and said once; the stream goes on without a gap."""
+    log = InMemoryEventLog()
+    with caplog.at_level(logging.WARNING):
+        delivery = deliver(log)
+        delivery.post(note("before"))
+        delivery.post(note("bad \udcff"))
+        delivery.inbox.append((START, 1, 1, False, False, "Root \ud800", 1, None))
+        delivery.post(note("after"))
+        assert delivery.flush(5)
+        report = delivery.close(note("worse \udcff"), DONE)
+    found = records(log, RUN)
+    assert [event.message for event in of_type(found, ErrorRecorded)] == ["before", "after"]
+    assert of_type(found, RunFinished) == [DONE]
+    assert (report.written, report.dropped) == (True, 3)
+    assert found[-1].event == StreamClosed(events=len(found), dropped=3)
+    assert [record.sequence for record in found] == list(range(len(found)))
+    assert caplog.text.count("cannot be encoded") == 1
+
+
 def test_a_forked_child_writes_nothing() -> None:
     """The stream is the parent's; in the child posting is nothing, and nothing waits."""
     log = InMemoryEventLog()
