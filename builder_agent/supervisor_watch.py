@@ -45,13 +45,16 @@ class Watch:
         how: Exit | None = None
         while how is None:
             how = self._take_mail(poll_ns)
+            now = self._clock()
+            if how is None:
+                self._schedule(child)  # before all that a slow disk holds up
             self._read()
             if how is None:
-                self._climb(child)
-        # What was asked before the exit counts, however late it was found. A deadline was only met.
+                self._climb(child, now)
+        # What was asked before the exit counts, however late it was found. A deadline was only met, unless we killed.
         for request in self._steps().due(how.at.monotonic_ns):
-            if not request.deadline:
-                self._pass_on(request, None)
+            if not request.deadline or how.signals_sent:
+                self._pass_on(request, None, how.at)
         return how
 
     def record(self, event: Event, at: Instant | None = None) -> Recorded:
@@ -85,25 +88,28 @@ class Watch:
             self._unrecorded.clear()
             self._observer.store()
 
-    def _climb(self, child: ChildProcess) -> None:
-        steps = self._steps()
-        for request in steps.due(self._clock().monotonic_ns):
-            self._pass_on(request, child)
-        # Never a SIGTERM before the flag; a SIGKILL that is due waits for nothing, not for a slow disk either.
-        child.schedule(terminate_ns=steps.terminate_ns if self._sent else None, kill_ns=steps.kill_ns)
+    def _climb(self, child: ChildProcess, now: Instant) -> None:
+        for request in self._steps().due(now.monotonic_ns):
+            self._pass_on(request, child, now)
+        self._schedule(child)
         if self._history.insisted_ns is not None:
             self._say_once(f"ending the build: SIGTERM now, SIGKILL in {_seconds(self._graces.kill_ns)}")
+
+    def _schedule(self, child: ChildProcess) -> None:
+        """Set when the child is signalled: SIGTERM never before the flag was sent, SIGKILL whatever else is late."""
+        steps = self._steps()
+        child.schedule(terminate_ns=steps.terminate_ns if self._sent else None, kill_ns=steps.kill_ns)
 
     def _steps(self) -> Ladder:
         return ladder(self._history, self._graces)
 
-    def _pass_on(self, request: Request, child: ChildProcess | None) -> None:
-        """Record a request durably, then send it down the pipe; once for each source."""
+    def _pass_on(self, request: Request, child: ChildProcess | None, now: Instant) -> None:
+        """Record a request durably, then send it down the pipe; once for each source. A deadline's time is ``now``."""
         key = (request.source, request.deadline)
         if key in self._sent:
             return
         asked = None if request.deadline else self._asked[request.source]
-        at = asked.at if asked else self._clock()
+        at = asked.at if asked else now
         message = CancelMessage(
             request_id=ids.random_id(),
             source=request.source,

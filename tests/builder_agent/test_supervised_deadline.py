@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from build_events.clock import NS_PER_MS
+from build_events.clock import NS_PER_MS, system_clock
 from build_events.envelope import Recorded
 from build_events.events import CancelRequested, CancelSignalled, PhaseStarted, ProcessExited, RunStarted
+from builder_agent.ladder import Graces
+from builder_agent.supervisor import Mailbox, SupervisorSettings
 from tests.builder_agent.supervised import Place, assert_in_order, children_of, seconds, seeds
 from tests.models import chain_model, small_model
 
@@ -62,6 +64,39 @@ def test_a_process_that_does_not_listen_is_gone_at_the_deadline(tmp_path: Path, 
     late_ns = ended_ns - spec.command_started_monotonic_ns - spec.deadline_ns
     print(f"recorded {late_ns / NS_PER_MS:.1f} ms after the deadline")  # noqa: T201 # the measured bar
     assert 0 <= late_ns < BAR_NS
+
+
+def test_a_disk_that_stands_still_does_not_delay_the_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A SIGKILL that is due at once does not wait until the request that leads to it is durable."""
+    place = Place(tmp_path, chain_model(LARGE))
+    mailbox = Mailbox(clock=system_clock)
+    sync, slow_ns = os.fdatasync, seconds(2)
+    stopped: list[int] = []
+
+    def slow_sync(descriptor: int) -> None:
+        until_ns = time.monotonic_ns() + (slow_ns if stopped else 0)
+        while time.monotonic_ns() < until_ns:
+            time.sleep(0.01)
+        sync(descriptor)
+
+    def stop_and_ask(record: Recorded) -> None:
+        if isinstance(record.event, PhaseStarted) and not stopped:
+            stopped.extend(children_of(os.getpid()))
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+            mailbox.request_cancel("service")
+
+    monkeypatch.setattr(os, "fdatasync", slow_sync)
+    settings = SupervisorSettings(graces=Graces(service_terminate_ns=0, kill_ns=0))
+    result = place.build(on_event=stop_and_ask, mailbox=mailbox, settings=settings)
+    state = assert_in_order(place, result)
+    assert (result.exit_code, state.run.outcome) == (143, "killed")
+    assert state.cancellation is not None
+    assert state.cancellation.exited_ns is not None
+    assert state.cancellation.exited_ns < slow_ns // 4
+    (request,) = place.logged(result.run_id, CancelRequested)
+    (exited,) = place.logged(result.run_id, ProcessExited)
+    assert exited.monotonic_ns - request.monotonic_ns >= 0
 
 
 def test_a_terminal_that_stands_still_does_not_delay_the_deadline(tmp_path: Path) -> None:
