@@ -54,7 +54,9 @@ def supervise(
     for a person, and ``on_output`` the lines that the child prints: why it refuses a build, and the
     builder's log (default: they go to this process's stderr). All are called on one other thread,
     never two at once. ``mailbox`` takes requests to stop from other threads. SIGINT, SIGTERM and
-    SIGHUP are taken while this runs, and given back.
+    SIGHUP are taken while this runs, and given back; one that comes when the build is over, and its
+    end is still being told, changes nothing. A caller that has more to tell afterwards calls this
+    inside ``signals_noted`` of its own.
 
     Raises:
         UsageError: not called in the main thread.
@@ -80,9 +82,10 @@ def supervise(
             raise
         finally:
             lock.release()
-    if output is not None:
-        output.close(settings.feed_close_ns)
-    feed.close(settings.feed_close_ns)
+        # Still under our handlers: a signal now must not keep the caller from hearing how the build ended.
+        if output is not None:
+            output.close(settings.feed_close_ns)
+        feed.close(settings.feed_close_ns)
     return result
 
 

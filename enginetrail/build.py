@@ -14,7 +14,8 @@ from build_events.events import RetryPolicy
 from build_events.state import ArtifactRow, RunState
 from builder_agent.bootstrap import trace_id_from
 from builder_agent.control import BuildSpec
-from builder_agent.supervisor import SupervisedResult, supervise
+from builder_agent.supervisor import Mailbox, SupervisedResult, supervise
+from builder_agent.supervisor_signals import signals_noted
 from enginetrail.home import Home
 from enginetrail.live import build_view
 from enginetrail.recovery import recover_lost_runs
@@ -73,14 +74,22 @@ def build(
         retry_policy=retried.policy if retried else None,
         discard_late=discard_late,
     )
-    with build_view(Console(stderr=True)) as view:
-        result = supervise(
-            spec, clock=clock.system_clock, on_event=view.event, on_message=view.message, on_output=view.message
-        )
-    if how == "json":
-        click.echo(json.dumps(_summary(spec, result), ensure_ascii=False))
-    elif result.state is not None:
-        click.echo(_sentence(result.state))
+    mailbox = Mailbox(clock=clock.system_clock)
+    # Around the printing too: once the build is over a signal changes nothing, and its end is told.
+    with signals_noted(lambda source, at: mailbox.request_cancel(source, at=at), clock.system_clock):
+        with build_view(Console(stderr=True)) as view:
+            result = supervise(
+                spec,
+                clock=clock.system_clock,
+                on_event=view.event,
+                on_message=view.message,
+                on_output=view.message,
+                mailbox=mailbox,
+            )
+        if how == "json":
+            click.echo(json.dumps(_summary(spec, result), ensure_ascii=False))
+        elif result.state is not None:
+            click.echo(_sentence(result.state))
     return result.exit_code
 
 

@@ -23,7 +23,8 @@ from build_events.events import (
 )
 from builder_agent.ladder import Graces
 from builder_agent.supervisor import Mailbox, SupervisorSettings
-from tests.builder_agent.supervised import Place, assert_in_order, children_of, seconds, seeds
+from builder_agent.supervisor_lock import is_supervised
+from tests.builder_agent.supervised import Place, assert_in_order, children_of, seconds, seeds, wait_until
 from tests.models import chain_model, small_model
 
 MEDIUM = 250  # layers: about 0.5 s of building on two cores
@@ -230,6 +231,34 @@ def test_ctrl_c_between_the_end_of_the_run_and_the_exit_is_recorded(tmp_path: Pa
         if state.run.outcome == "completed_despite_cancel":
             return
     pytest.fail("in 30 builds the child was never met between its run.finished and its exit")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_end_is_told_changes_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    """The build is over and the engine published: the caller hears of it, whatever comes now."""
+    place = Place(tmp_path, small_model())
+    spec = place.spec()
+    told: list[Recorded] = []
+
+    def ignorable(_number: int, _frame: object) -> None:
+        pytest.fail("the caller's own handler ran before the end was told")
+
+    def press_when_all_is_recorded(record: Recorded) -> None:
+        if isinstance(record.event, ProcessExited):
+            wait_until(lambda: not is_supervised(place.log, spec.run_id), "the end of the supervision")
+            for _ in range(20):
+                os.kill(os.getpid(), number)
+                time.sleep(0.002)
+        told.append(record)
+
+    before = signal.signal(number, ignorable)
+    try:
+        result = place.build(spec, on_event=press_when_all_is_recorded)
+    finally:
+        signal.signal(number, before)
+    state = assert_in_order(place, result)
+    assert (result.exit_code, state.run.outcome) == (0, "completed")
+    assert any(isinstance(record.event, ProcessExited) for record in told)
 
 
 def test_the_signal_handlers_are_given_back(tmp_path: Path) -> None:

@@ -1,15 +1,24 @@
 """``enginetrail build`` as its users and scripts see it."""
 
+import importlib
 import json
+import os
 import re
 import signal
 import time
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from build_events.local_log import read_run
+from builder_agent.control import BuildSpec
+from builder_agent.supervisor import SupervisedResult
+from enginetrail.cli import run
 from tests.enginetrail.conftest import Build, Cli
-from tests.models import chain_model
+from tests.models import chain_model, small_model
 
+build_module = importlib.import_module("enginetrail.build")
 CONTROL_CODE = re.compile(r"\x1b")
 
 
@@ -59,6 +68,28 @@ def test_ctrl_c_inside_the_silent_window_ends_cancelled_with_every_leg(cli: Cli)
     assert legs == sorted(legs)
     assert legs == [summary["latencies"][f"{leg}_ms"] for leg in ("observed", "returned", "cleaned", "exited")]
     assert not (cli.folder / "large.engine").exists()
+
+
+def test_ctrl_c_between_the_end_of_the_build_and_its_result_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The engine is published, so the script that reads stdout gets its JSON, and 0."""
+    (tmp_path / "model.onnx").write_bytes(small_model())
+    summarize, pressed = build_module._summary, list[int]()
+
+    def press_first(spec: BuildSpec, result: SupervisedResult) -> dict[str, Any]:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
+            os.kill(os.getpid(), number)
+            pressed.append(number)
+        summary: dict[str, Any] = summarize(spec, result)
+        return summary
+
+    monkeypatch.setattr(build_module, "_summary", press_first)
+    paths = [str(tmp_path / "model.onnx"), "-o", str(tmp_path / "model.engine")]
+    arguments = ["--home", str(tmp_path / "home"), "build", *paths, "--route", "r/fp32/sm89", "--format", "json"]
+    assert run(arguments, started_ns=time.monotonic_ns()) == 0
+    assert json.loads(capsys.readouterr().out)["outcome"] == "completed"
+    assert len(pressed) == 3
 
 
 def test_a_deadline_inside_the_silent_window_kills_and_exits_124(cli: Cli) -> None:
