@@ -6,9 +6,9 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from build_events.events import ArtifactInventoried, ArtifactQuarantined, InventoryEntry
+from build_events.events import ArtifactInventoried, ArtifactQuarantined, ErrorRecorded, InventoryEntry
 from builder_agent import forks
 from builder_agent.errors import OutputBusyError, OutputFolderError
 
@@ -19,6 +19,8 @@ _CHUNK_BYTES = 16 << 20
 _NAME_MAX = 255  # bytes; limits.h of every Linux file system in use
 # An inventory must not cost a build its time: larger files are listed without a digest.
 HASHED_BYTES = 64 << 20
+LISTED_FILES = 256  # of one inventory
+_LISTED_BYTES = 96 << 10  # of their JSON: an event may have 128 KiB
 
 
 def temp_path(target: Path, run_id: str) -> Path:
@@ -70,20 +72,29 @@ def quarantine(path: Path, target: Path, run_id: str, reason: str) -> ArtifactQu
 
 
 def inventory(
-    target: Path, moment: Literal["before", "after"], known: Mapping[Path, str] | None = None
-) -> ArtifactInventoried:
-    """Return the target, its temporaries and its quarantined files as they are now.
+    target: Path, run_id: str, moment: Literal["before", "after"], known: Mapping[Path, str] | None = None
+) -> list[ArtifactInventoried | ErrorRecorded]:
+    """Return the target, its temporaries and its quarantined files as they are now, and how many are left out.
 
-    ``known`` are digests that need no reading, by path. A file that vanishes meanwhile is left out.
+    Only the target and the files of ``run_id`` are read for their digests: what earlier runs left must
+    not cost a build its time. ``known`` are digests that need no reading, by path. Where the files are
+    too many for one event, the oldest in quarantine are left out. A file that vanishes meanwhile is too.
 
     Raises:
         OSError: a folder cannot be read.
     """
-    found: list[tuple[Path, Literal["target", "temporary", "quarantine"]]] = [(target, "target")]
-    found += [(path, "temporary") for path in temporaries(target)]
-    found += [(path, "quarantine") for path in _quarantined(target)]
-    entries = (_entry(path, role, known or {}) for path, role in found)
-    return ArtifactInventoried(moment=moment, entries=[entry for entry in entries if entry is not None])
+    entries: list[InventoryEntry] = []
+    files, size = _found(target, run_id), 0
+    for number, file in enumerate(files):
+        entry = _entry(file, known or {})
+        size += len(entry.model_dump_json().encode()) if entry is not None else 0
+        if len(entries) == LISTED_FILES or size > _LISTED_BYTES:
+            left = f"{len(files) - number} further files beside {target} are not listed, the oldest of them"
+            unlisted = ErrorRecorded(component="agent", code="unlisted", message=left)
+            return [ArtifactInventoried(moment=moment, entries=entries), unlisted]
+        if entry is not None:
+            entries.append(entry)
+    return [ArtifactInventoried(moment=moment, entries=entries)]
 
 
 def sha256_of(path: Path) -> str:
@@ -163,19 +174,47 @@ class OutputLock:
             raise OutputFolderError(target.parent, f"the name {target.name!r} leaves no room for a temporary file's")
 
 
-def _entry(
-    path: Path, role: Literal["target", "temporary", "quarantine"], known: Mapping[Path, str]
-) -> InventoryEntry | None:
+class _File(NamedTuple):
+    path: Path
+    role: Literal["target", "temporary", "quarantine"]
+    mine: bool  # the target, or a file of the run that takes the inventory
+    modified_ns: int
+    size_bytes: int
+
+
+def _found(target: Path, run_id: str) -> list[_File]:
+    """Return the files in the order in which they matter: target, temporaries, quarantine; mine, then the newest."""
+    folder = quarantine_folder(target, run_id)
+    files = [
+        _file(target, "target", mine=True),
+        *(_file(path, "temporary", mine=temp_owner(path, target) == run_id) for path in temporaries(target)),
+        *(_file(path, "quarantine", mine=path.parent == folder) for path in _quarantined(target)),
+    ]
+    order = ("target", "temporary", "quarantine")
+    found = [file for file in files if file is not None]
+    return sorted(found, key=lambda file: (order.index(file.role), not file.mine, -file.modified_ns))
+
+
+def _file(path: Path, role: Literal["target", "temporary", "quarantine"], *, mine: bool) -> _File | None:
     try:
         status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            return None
-        digest = known.get(path)
-        if digest is None and status.st_size <= HASHED_BYTES:
-            digest = sha256_of(path)
     except FileNotFoundError:
         return None
-    return InventoryEntry(path=str(path), role=role, size_bytes=status.st_size, sha256=digest)
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return _File(path, role, mine, status.st_mtime_ns, status.st_size)
+
+
+def _entry(file: _File, known: Mapping[Path, str]) -> InventoryEntry | None:
+    digest = known.get(file.path)
+    try:
+        if digest is None and file.mine and file.size_bytes <= HASHED_BYTES:
+            digest = sha256_of(file.path)
+    except FileNotFoundError:
+        return None
+    # Whatever lies in the folder: a name need not be UTF-8, an event must be.
+    name = str(file.path).encode(errors="backslashreplace").decode()
+    return InventoryEntry(path=name, role=file.role, size_bytes=file.size_bytes, sha256=digest)
 
 
 def _quarantined(target: Path) -> Iterator[Path]:

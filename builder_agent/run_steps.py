@@ -235,9 +235,9 @@ class RunSteps:
             self._post(process)
         published = self._seen.published
         known = {self._settings.output: published.sha256} if published else {}
-        files = degrade("inventory", lambda: inventory(self._settings.output, moment, known), self._post)
-        if files is not None:
-            self._post(files)
+        output, run_id = self._settings.output, self._settings.run_id
+        for fact in degrade("inventory", lambda: inventory(output, run_id, moment, known), self._post) or ():
+            self._post(fact)
 
     def _tell_unlisted_errors(self, count: int) -> None:
         if count:

@@ -62,7 +62,7 @@ def inventory_after(records: Iterable[Recorded]) -> list[Event]:
     if place is None:
         return []
     try:
-        return [inventory(place[0], "after")]
+        return [*inventory(*place, "after")]
     except OSError as error:
         return [_fault(error, place[0], "Make the folder readable to see what is in it.")]
 

@@ -12,19 +12,24 @@ from pathlib import Path
 import pytest
 
 from build_events.events import (
+    ArtifactInventoried,
     ArtifactPublished,
     ArtifactPublishing,
     ArtifactQuarantined,
     ArtifactRemoved,
+    ErrorRecorded,
     Event,
+    InventoryEntry,
 )
 from builder_agent.artifact import CHUNK_BYTES, ArtifactWriter
 from builder_agent.errors import ArtifactWriteError, OutputBusyError, OutputFolderError
 from builder_agent.output_folder import (
+    LISTED_FILES,
     OutputLock,
     inventory,
     lock_path,
     quarantine,
+    quarantine_folder,
     temp_owner,
     temp_path,
     temporaries,
@@ -219,9 +224,64 @@ def test_the_inventory_lists_target_temporaries_and_quarantine(tmp_path: Path) -
     temp_path(target, "run-3").write_bytes(b"torn")
     (tmp_path / "b.engine").write_bytes(b"other")
     quarantine(temp_path(target, "run-3"), target, "run-3", "left behind")
-    entries = inventory(target, "before").entries
+    entries = listed(target, RUN)
     assert [(entry.role, entry.size_bytes) for entry in entries] == [("target", 3), ("temporary", 4), ("quarantine", 4)]
     assert entries[0].sha256 == hashlib.sha256(b"old").hexdigest()
+
+
+def listed(target: Path, run_id: str) -> list[InventoryEntry]:
+    """Return the entries of an inventory that leaves nothing out."""
+    (event,) = inventory(target, run_id, "before")
+    assert isinstance(event, ArtifactInventoried)
+    return event.entries
+
+
+def test_the_inventory_reads_only_the_target_and_the_files_of_its_run(tmp_path: Path) -> None:
+    """A quarantine full of old engines costs a build no reading; sizes are enough to see what lies there."""
+    target = tmp_path / "a.engine"
+    target.write_bytes(b"old")
+    for run_id in (RUN, "run-2"):
+        temp_path(target, run_id).write_bytes(b"torn")
+        quarantine(temp_path(target, run_id), target, run_id, "test")
+        temp_path(target, run_id).write_bytes(b"half")
+    hashed = {entry.path for entry in listed(target, RUN) if entry.sha256 is not None}
+    mine = {str(target), str(temp_path(target, RUN)), str(quarantine_folder(target, RUN) / temp_path(target, RUN).name)}
+    assert hashed == mine
+    assert len(listed(target, RUN)) == 5
+
+
+@pytest.mark.parametrize("directory", ["short", "/".join(["long" * 50 + "\x01" * 50] * 6)])
+def test_an_inventory_fits_into_one_event_and_says_what_it_leaves_out(tmp_path: Path, directory: str) -> None:
+    """Of a thousand old files the newest are listed, the target and this run's always, and the rest are counted."""
+    target = tmp_path / directory / "a.engine"
+    target.parent.mkdir(parents=True)
+    target.write_bytes(b"old")
+    temp_path(target, RUN).write_bytes(b"half")
+    for number in range(1000):
+        place = quarantine_folder(target, f"run-{number}") / "a.engine"
+        place.parent.mkdir(parents=True)
+        place.touch()
+        os.utime(place, ns=(number, number))
+    event, unlisted = inventory(target, RUN, "after")
+    assert isinstance(event, ArtifactInventoried)
+    assert isinstance(unlisted, ErrorRecorded)
+    assert len(event.model_dump_json().encode()) < 128 << 10
+    assert [entry.role for entry in event.entries[:2]] == ["target", "temporary"]
+    listed_runs = [Path(entry.path).parent.name for entry in event.entries[2:]]
+    assert listed_runs == [f"run-{999 - number}" for number in range(len(listed_runs))]
+    assert len(listed_runs) == LISTED_FILES - 2 or directory != "short"
+    assert f"{1000 - len(listed_runs)} further files" in unlisted.message
+
+
+def test_a_file_whose_name_is_not_utf_8_is_listed_all_the_same(tmp_path: Path) -> None:
+    """What others put beside a target must not cost the run its inventory."""
+    target = tmp_path / "a.engine"
+    place = quarantine_folder(target, "run-2") / "a.engine.caf\udce9"
+    place.parent.mkdir(parents=True)
+    place.touch()
+    (entry,) = listed(target, RUN)
+    assert entry.path.endswith("a.engine.caf\\udce9")
+    assert entry.model_dump_json()
 
 
 def test_quarantine_never_overwrites(tmp_path: Path) -> None:
