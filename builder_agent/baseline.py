@@ -1,6 +1,7 @@
 """The baseline: what a build ran with, so that a slow build can be told from a stuck one."""
 
 import hashlib
+import json
 import platform
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,11 +9,13 @@ from types import ModuleType
 from typing import Any
 
 import rfc8785
+from pydantic import JsonValue
 
 from build_events.events import BaselineRecorded, InputFile
 from builder_agent import backends, builder_config
 from builder_agent.gpu import GpuFacts, gpu_facts
 from builder_agent.inputs import hash_inputs
+from builder_agent.texts import MESSAGE_BYTES, cut
 
 _FROM_THE_CONFIG = ["targets", "network_kind", "network_flags", "builder_config"]
 _FROM_THE_INPUTS = ["inputs", "build_config_hash"]
@@ -56,7 +59,7 @@ def full_baseline(
         targets=targets,
         network_kind="strongly_typed" if flags.get("STRONGLY_TYPED") else "weakly_typed",
         network_flags=flags,
-        builder_config=settings,
+        builder_config=_listed(settings),
         inputs=files,
         build_config_hash=digest,
     )
@@ -84,6 +87,14 @@ def build_config_hash(
         "tensorrtVersion": version,
     }
     return hashlib.sha256(rfc8785.dumps(document)).hexdigest()
+
+
+def _listed(settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the settings as they fit into an event: very many profiles as text, cut. The hash is over all of them."""
+    profiles = json.dumps(settings.get("optimization_profiles"))
+    if len(profiles) <= MESSAGE_BYTES // 2:
+        return settings
+    return {**settings, "optimization_profiles": cut(profiles, MESSAGE_BYTES // 2)}
 
 
 def address_randomized() -> bool | None:

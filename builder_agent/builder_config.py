@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from builder_agent.texts import NAME_BYTES, cut
+
 # Not settings of the engine: callbacks, streams and what the library calls deprecated objects.
 _NOT_SETTINGS = frozenset({"progress_monitor", "profile_stream", "int8_calibrator", "algorithm_selector"})
 # Reading these is refused by the package with an error in the caller's log (measured on 1.7.1).
@@ -77,12 +79,14 @@ def _shapes(profile: Any, tensor: Any) -> JsonValue:
 
 
 def _json(value: Any) -> JsonValue:
-    if value is None or isinstance(value, (bool, str, float)):
+    if value is None or isinstance(value, (bool, float)):
         return value
+    if isinstance(value, str):
+        return cut(value, NAME_BYTES)
     if isinstance(value, enum.Enum) or hasattr(type(value), "__members__"):
         return str(value.name)
     if isinstance(value, int):
         return value if abs(value) <= _MAX_SAFE_INTEGER else str(value)
     if isinstance(value, (list, tuple)):
         return [_json(item) for item in value]
-    return str(value)
+    return cut(str(value), NAME_BYTES)

@@ -22,6 +22,7 @@ from build_events.events import (
     Event,
 )
 from build_events.events import CancelState as CancelLevel
+from builder_agent.texts import NAME_BYTES, cut
 
 # A burst of signals is one wish: after so many requests the rest are counted and told in one event.
 LISTED_REQUESTS = 64
@@ -91,7 +92,7 @@ class CancelState:
         asked = CancelRequest(
             request_id=request_id or ids.random_id(),
             source=source,
-            reason=reason,
+            reason=None if reason is None else cut(reason, NAME_BYTES),
             deadline=deadline,
             at=at or self._clock(),
         )
@@ -99,7 +100,7 @@ class CancelState:
         self.requested = True
         self._requests = next(self._count)
         if announce and self._requests <= LISTED_REQUESTS:
-            event = CancelRequested(request_id=asked.request_id, source=source, reason=reason, deadline=deadline)
+            event = CancelRequested(request_id=asked.request_id, source=source, reason=asked.reason, deadline=deadline)
             self._post(event, asked.at)
         # The winner is set before the zones are read, and the end of a zone reads them the other way
         # round: one of the two always sees the other, so no request is left waiting.

@@ -18,6 +18,7 @@ from build_events.events import (
     PhaseProgressed,
     PhaseStarted,
 )
+from builder_agent.texts import NAME_BYTES, cut
 
 START: Final = "S"
 STEP: Final = "U"
@@ -184,7 +185,7 @@ class PhaseTracker:
     def _unknown_phase(self, callback: str, name: str, at_ns: int) -> Iterator[PhaseFact]:
         if name not in self._unknown and len(self._unknown) < _LISTED_UNKNOWN:
             self._unknown.add(name)
-            message = f"{callback} named {name!r}, which is not open"
+            message = f"{callback} named {cut(name, NAME_BYTES)!r}, which is not open"
             yield PhaseFact(ErrorRecorded(component="monitor", code="unknown_phase", message=message), at_ns, 0)
 
 
@@ -210,7 +211,7 @@ def _common(phase: _Open, build_id: str, level: CancelState) -> _Common:
     return {
         "phase_id": phase.phase_id,
         "parent_id": phase.parent_id,
-        "name": phase.name,
+        "name": cut(phase.name, NAME_BYTES),
         "steps_total": phase.steps_total,
         "steps_seen": phase.steps_seen,
         "thread_id": phase.thread_id,

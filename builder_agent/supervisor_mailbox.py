@@ -6,6 +6,7 @@ from queue import Empty, SimpleQueue
 from build_events.clock import NS_PER_S, Clock, Instant
 from build_events.events import CancelSource
 from builder_agent.supervisor_process import Exit
+from builder_agent.texts import NAME_BYTES, cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Mailbox:
 
     def request_cancel(self, source: CancelSource, *, reason: str | None = None, at: Instant | None = None) -> None:
         """Ask the build to stop. Re-entrant; never waits."""
-        self._items.put(Asked(source, at or self._clock(), reason))
+        self._items.put(Asked(source, at or self._clock(), None if reason is None else cut(reason, NAME_BYTES)))
 
     def report_exit(self, how: Exit) -> None:
         """Say that the child is gone."""

@@ -3,16 +3,22 @@
 import hashlib
 from typing import Final
 
-MESSAGE_BYTES: Final = 64 << 10  # of UTF-8; an event may have 128 KiB
+from pydantic_core import to_json
+
+MESSAGE_BYTES: Final = 64 << 10  # as JSON in UTF-8; an event may have 128 KiB
+NAME_BYTES: Final = 1 << 10  # of a name, a reason or a setting, of which an event may have several
 
 
-def cut(text: str) -> str:
+def cut(text: str, limit: int = MESSAGE_BYTES) -> str:
     """Return ``text``, or its beginning with the length and SHA-256 of all of it.
 
-    The result is at most ``MESSAGE_BYTES`` of UTF-8, plus one line.
+    The result is at most ``limit`` bytes of JSON, escapes included, plus one line. What is not
+    Unicode in it becomes ``?``.
     """
     data = text.encode(errors="replace")
-    if len(data) <= MESSAGE_BYTES:
+    head = data
+    while (size := len(to_json(head.decode(errors="ignore")))) > limit:
+        head = head[: len(head) * limit // size]
+    if head is data:
         return data.decode()
-    head = data[:MESSAGE_BYTES].decode(errors="ignore")
-    return f"{head}\n[cut: {len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}]"
+    return f"{head.decode(errors='ignore')}\n[cut: {len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}]"
