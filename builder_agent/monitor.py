@@ -31,6 +31,7 @@ from builder_agent.phases import FINISH, START, STEP
 from builder_agent.texts import cut
 
 _thread: Final = threading.get_ident
+_LAST_CAPACITY: Final = 2  # times the capacity for steps: when even phases are not recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,9 @@ class Callbacks:
         self._append: Callable[[Any], None] = inbox.append
         self._cancel = cancel
         self._capacity = capacity
+        self._last_capacity = capacity * _LAST_CAPACITY
         self._clock_ns = clock_ns
-        self.dropped = 0  # steps that were not counted because the inbox was full
+        self.dropped = 0  # callbacks that were not recorded because the inbox was full
         self.called = False  # the builder has started a phase
         self.returned_false = False
         self.fault: Exception | None = None  # the last of our own
@@ -76,6 +78,9 @@ class Callbacks:
         try:
             self.called = True
             cancel = self._cancel
+            if len(self._inbox) >= self._last_capacity:
+                self.dropped += 1
+                return
             self._append(
                 (
                     START, self._clock_ns(), _thread(), cancel.requested, cancel.observed_ns is not None,
@@ -105,6 +110,9 @@ class Callbacks:
         """Record the end of a phase."""
         try:
             cancel = self._cancel
+            if len(self._inbox) >= self._last_capacity:
+                self.dropped += 1
+                return
             self._append(
                 (
                     FINISH, self._clock_ns(), _thread(), cancel.requested, cancel.observed_ns is not None,
@@ -139,7 +147,10 @@ class Callbacks:
             first = winner.request_id if winner is not None and cancel.observed_ns is None else None
             if first is not None:
                 cancel.observed_ns = now
-            self._append((STEP, now, _thread(), True, True, phase_name, step, first))
+            if first is not None or len(self._inbox) < self._last_capacity:
+                self._append((STEP, now, _thread(), True, True, phase_name, step, first))
+            else:
+                self.dropped += 1
         except BaseException as error:  # noqa: BLE001 # nothing may leave a callback
             self._caught("step_complete", error)
         return False
@@ -150,7 +161,10 @@ class Callbacks:
             return
         try:
             self.fault = error
-            self._append(CallbackFault(where, error, time.monotonic_ns()))
+            if len(self._inbox) < self._last_capacity:
+                self._append(CallbackFault(where, error, time.monotonic_ns()))
+            else:
+                self.dropped += 1
         except BaseException as again:  # noqa: BLE001 # the fault is kept above; nothing may leave a callback
             self.interrupts.append(again)
 

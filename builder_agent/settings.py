@@ -18,7 +18,7 @@ class DeliverySettings:
     progress_interval_ns: int = NS_PER_S // 2  # at most one progress event per phase per interval
     retry_interval_ns: int = 200 * NS_PER_MS  # between attempts while the log is unavailable
     backlog_events: int = 10_000  # waiting while the log is unavailable; then progress is dropped first
-    raw_callbacks: int = 100_000  # callbacks waiting to be counted; about 13 MB
+    raw_callbacks: int = 100_000  # callbacks waiting to be counted; about 13 MB. Phases may fill twice as many
     batch_events: int = 256  # events of one append
     close_timeout_ns: int = 2 * NS_PER_S  # run.finished and stream.closed, then the agent gives up visibly
 

@@ -4,7 +4,6 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import NoReturn
 
 import pytest
 
@@ -12,8 +11,8 @@ from build_events import fold
 from build_events.clock import NS_PER_MS, NS_PER_S, Clock, Instant, system_clock
 from build_events.envelope import Recorded, StreamHeader
 from build_events.errors import LogUnavailableError
+from build_events.events import CancelState as CancelLevel
 from build_events.events import (
-    CancelState,
     ErrorRecorded,
     HeartbeatRecorded,
     PhaseFinished,
@@ -67,7 +66,8 @@ def deliver(
     *,
     clock: Clock = system_clock,
     sample: Callable[[], ProcessObserved] = observed,
-    cancel_level: Callable[[], CancelState] = lambda: "none",
+    cancel_level: Callable[[], CancelLevel] = lambda: "none",
+    lost_callbacks: Callable[[], int] = lambda: 0,
     **settings: int,
 ) -> Delivery:
     """Return a started delivery into ``log``."""
@@ -80,7 +80,7 @@ def deliver(
         tracker=PhaseTracker(RUN, made.progress_interval_ns),
         sample=sample,
         cancel_level=cancel_level,
-        lost_callbacks=lambda: 0,
+        lost_callbacks=lost_callbacks,
         settings=made,
     )
     delivery.start(FIRST, clock())
@@ -140,63 +140,6 @@ def test_heartbeats_and_samples_come_without_any_callback() -> None:
     assert beat.since_callback_ns is not None
     assert of_type(records(log, RUN), ProcessObserved)
     assert isinstance(records(log, RUN)[-2].event, RunFinished), "no heartbeat follows the end"
-
-
-class Broken:
-    """Something that is asked again and again, and fails each time."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    def __call__(self) -> NoReturn:
-        """Count, and fail."""
-        self.asked += 1
-        raise OSError(24, "Too many open files")
-
-
-def test_a_sample_that_cannot_be_taken_is_said_once_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """A process without a free descriptor cannot read /proc; its build is no less healthy for it."""
-    log, broken = InMemoryEventLog(), Broken()
-    with caplog.at_level(logging.WARNING):
-        delivery = deliver(log, sample=broken, heartbeat_interval_ns=NS_PER_MS, process_interval_ns=NS_PER_MS)
-        until(lambda: broken.asked > 3)
-        beats = len(of_type(records(log, RUN), HeartbeatRecorded))
-        until(lambda: len(of_type(records(log, RUN), HeartbeatRecorded)) > beats)
-        assert delivery.close(DONE).written
-    found = records(log, RUN)
-    (error,) = of_type(found, ErrorRecorded)
-    assert (error.component, error.code) == ("agent", "telemetry")
-    assert "Too many open files" in error.message
-    state = fold.fold_run(found)
-    assert state is not None
-    assert (state.run.outcome, state.run.complete) == ("completed", True)
-    assert caplog.text.count("Too many open files") == 1
-
-
-def test_each_thing_told_regularly_fails_by_itself() -> None:
-    """Progress and heartbeats that cannot be made are recorded once each; samples go on."""
-    log, broken = InMemoryEventLog(), Broken()
-    delivery = deliver(log, cancel_level=broken, heartbeat_interval_ns=NS_PER_MS, process_interval_ns=NS_PER_MS)
-    delivery.inbox.append((START, 1, 1, False, False, "Root", 2, None))
-    until(lambda: broken.asked > 6)
-    until(lambda: len(of_type(records(log, RUN), ProcessObserved)) > 3)
-    assert delivery.close(DONE).written
-    said = [event.message.partition(":")[0] for event in of_type(records(log, RUN), ErrorRecorded)]
-    assert sorted(said) == ["heartbeat", "progress"]
-    assert of_type(records(log, RUN), RunFinished) == [DONE]
-
-
-def test_a_log_with_a_defect_is_tried_again_like_one_that_is_full() -> None:
-    """Whatever an append raises, the events wait and the stream is whole."""
-    log = FaultyLog()
-    log.full, log.error = True, RuntimeError("a defect of the log")
-    delivery = deliver(log)
-    delivery.post(note("kept"))
-    assert not delivery.flush(5)
-    log.full = False
-    until(lambda: delivery.flush(5))
-    assert delivery.close(DONE).written
-    assert of_type(records(log.memory, RUN), ErrorRecorded) == [note("kept")]
 
 
 def test_a_log_that_fails_for_a_while_costs_nothing_and_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -285,25 +228,6 @@ def test_a_callback_that_makes_no_event_is_declared_as_a_drop() -> None:
     assert report.dropped == 1
     assert of_type(records(log, RUN), ErrorRecorded) == [note("after it")]
     assert of_type(records(log, RUN), StreamClosed)[0].dropped == 1
-
-
-def test_an_event_that_cannot_be_encoded_costs_only_itself(caplog: pytest.LogCaptureFixture) -> None:
-    """A name that is not UTF-8 is counted and said once; the stream goes on without a gap."""
-    log = InMemoryEventLog()
-    with caplog.at_level(logging.WARNING):
-        delivery = deliver(log)
-        delivery.post(note("before"))
-        delivery.post(note("bad \udcff"))
-        delivery.post(note("after"))
-        assert delivery.flush(5)
-        report = delivery.close(note("worse \udcff"), DONE)
-    found = records(log, RUN)
-    assert [event.message for event in of_type(found, ErrorRecorded)] == ["before", "after"]
-    assert of_type(found, RunFinished) == [DONE]
-    assert (report.written, report.dropped) == (True, 2)
-    assert found[-1].event == StreamClosed(events=len(found), dropped=2)
-    assert [record.sequence for record in found] == list(range(len(found)))
-    assert caplog.text.count("cannot be encoded") == 1
 
 
 def test_a_forked_child_writes_nothing() -> None:

@@ -154,8 +154,8 @@ def test_callbacks_of_several_threads_do_not_meet() -> None:
     assert set(results) == {True}
 
 
-def test_a_full_inbox_drops_steps_and_counts_them_but_never_phases() -> None:
-    """The bound holds memory down while the log stands still."""
+def test_a_full_inbox_drops_steps_first_and_counts_them() -> None:
+    """The bound holds memory down while the log stands still; phases have as much room again."""
     bench = Bench(capacity=2)
     for number in range(5):
         assert bench.monitor.step_complete("Clone", number) is True
@@ -163,6 +163,23 @@ def test_a_full_inbox_drops_steps_and_counts_them_but_never_phases() -> None:
     bench.monitor.phase_finish("Next")
     assert bench.monitor.dropped == 3
     assert [raw[0] for raw in bench.inbox] == ["U", "U", "S", "F"]
+
+
+def test_a_log_that_hangs_for_ever_costs_bounded_memory_whatever_the_builder_calls() -> None:
+    """Phases, refusals and faults stop at twice the bound, all counted; only the first refusal is always kept."""
+    bench = Bench(capacity=5)
+    for number in range(100):
+        bench.monitor.phase_start(f"phase {number}", None, 1)
+        bench.monitor.phase_finish(f"phase {number}")
+        bench.monitor._caught("phase_start", ValueError(str(number)))
+    assert len(bench.inbox) == 10
+    assert bench.monitor.dropped == 290
+    request = bench.cancel.request("api")
+    for number in range(100):
+        assert bench.monitor.step_complete("Root", number) is False
+    assert len(bench.inbox) == 11
+    assert bench.inbox[-1][-1] == request.request_id
+    assert bench.monitor.dropped == 389
 
 
 def test_a_detached_monitor_records_and_cancels_nothing() -> None:
