@@ -8,7 +8,7 @@ this is an extension of ours. Both carry W3C ``traceparent`` where the stream ha
 Read are also a CloudEvent in structured mode, and either form without any header.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
