@@ -18,7 +18,7 @@ import pyarrow as pa
 from collector.errors import StoreCorruptError, StoreIdentityError, StoreVersionError, StoreWriteError
 from collector.fold_tables import COLUMNS
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _SETTINGS = {
     "python_enable_replacements": "false",  # no query reads this process's variables

@@ -38,7 +38,9 @@ class TopicIdentity:
     topic_id: str
     partitions: int
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
+        """The log's identity as stores keep it."""
         return f"kafka:{self.cluster_id}/{self.topic_id}"
 
 

@@ -35,11 +35,7 @@ def fetch(
     """
     consumer = connection.consumer
     at = {partition: start for partition, (start, _) in targets.items()}
-    consumer.pause(*consumer.assignment())
-    for partition, start in at.items():
-        if consumer.position(partition) != start:
-            consumer.seek(partition, start)
-        consumer.resume(partition)
+    _stand(connection, at)
     heard = time.monotonic()
     while at:
         fetched, gone = _poll(connection)
@@ -63,6 +59,16 @@ def fetch(
                 f"topic {connection.topic}: the broker sent nothing for {answer_s:g} s of what it has. What was read "
                 "before stands; try again when the broker answers."
             )
+
+
+def _stand(connection: Connection, at: Mapping[TopicPartition, int]) -> None:
+    """Let exactly these partitions be fetched, from these offsets."""
+    consumer = connection.consumer
+    consumer.pause(*consumer.assignment())
+    for partition, start in at.items():
+        if consumer.position(partition) != start:
+            consumer.seek(partition, start)
+        consumer.resume(partition)
 
 
 def _poll(connection: Connection) -> tuple[dict[TopicPartition, list[Any]], dict[TopicPartition, int]]:

@@ -44,7 +44,7 @@ class KafkaReader:
         Raises:
             LogUnavailableError: the broker does not answer, or has no such topic.
         """
-        return str(self._connected().identity)
+        return self._connected().identity.text
 
     def partitions(self) -> range:
         """Return the numbers of the topic's partitions.
@@ -109,12 +109,12 @@ class KafkaReader:
     def _connected(self) -> Connection:
         if self._connection is None:
             self._connection = Connection(self._client, self.topic)
-            found = str(self._connection.identity)
+            found = self._connection.identity.text
             if self._identity is not None and found != self._identity:
                 self.close()
                 raise LogCorruptError(
-                    f"topic {self.topic} is no longer {self._identity} but {found}: it was deleted and made anew, or the "
-                    "address leads to another cluster. Collect it with another home."
+                    f"topic {self.topic} is no longer {self._identity} but {found}: it was deleted and made anew, or "
+                    "the address leads to another cluster. Collect it with another home."
                 )
             self._identity = found
         return self._connection
