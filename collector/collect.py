@@ -64,12 +64,14 @@ def follow(
     housekeeping: Callable[[], None],
     warn: Callable[[str], None] | None = None,
     pace: Pace | None = None,
+    watch: Callable[[Store], None] | None = None,
 ) -> CollectStats:
     """Take in the log as it grows and answer queries, until ``stop()``.
 
     ``housekeeping`` runs at the start and every second, in this thread, between commits. A snapshot is
     published at the start, every minute when something changed, and at the end; one that cannot be goes
-    to ``warn``, and ends the collector where there is no ``warn``.
+    to ``warn``, and ends the collector where there is no ``warn``. ``watch`` is shown the store after each
+    look at the log, in this thread.
 
     Raises:
         StoreBusyError: another process holds the store.
@@ -77,7 +79,7 @@ def follow(
     """
     chosen = pace or Pace()
     with _holding(home, log, views, runtime_dir) as held:
-        done = _follow(held, chosen, stop, housekeeping, warn)
+        done = _follow(held, chosen, stop, housekeeping, warn, watch=watch or (lambda _: None))
         held.publish(warn)
         return done
 
@@ -111,7 +113,7 @@ class _Held:
 
     def __init__(self, home: Path, store: Store, ingester: Ingester, progress: Progress) -> None:
         self._home = home
-        self._store = store
+        self.store = store
         self._ingester = ingester
         self._published: object = None
         self.progress = progress
@@ -125,7 +127,7 @@ class _Held:
             snapshots.confirm(self._home)
             return
         try:
-            snapshots.publish(self._store, self._home)
+            snapshots.publish(self.store, self._home)
         except SnapshotError as error:
             if warn is None:
                 raise
@@ -140,9 +142,12 @@ def _follow(
     stop: Callable[[], bool],
     housekeeping: Callable[[], None],
     warn: Callable[[str], None] | None,
+    *,
+    watch: Callable[[Store], None],
 ) -> CollectStats:
     housekeeping()
     done = held.ingest(stop)
+    watch(held.store)
     held.publish(warn)
     kept_house = published = time.monotonic()
     while not stop():
@@ -153,6 +158,7 @@ def _follow(
         held.progress.wanted.clear()
         news = held.ingest(stop)
         done += news
+        watch(held.store)
         if time.monotonic() - published >= pace.snapshot_s:
             held.publish(warn)
             published = time.monotonic()

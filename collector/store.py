@@ -172,6 +172,14 @@ def connect(path: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection
     return db
 
 
+def connect_memory() -> duckdb.DuckDBPyConnection:
+    """Return a connection to an empty database in memory with a store's name, whose settings are still to be locked."""
+    db = duckdb.connect(":memory:", config=dict(_SETTINGS))
+    db.execute(f"ATTACH ':memory:' AS {_DATABASE}")
+    db.execute(f"USE {_DATABASE}")
+    return db
+
+
 def lock_settings(db: duckdb.DuckDBPyConnection) -> None:
     """Let the instance read and write nothing but its own file, whatever a query asks, for the rest of its life."""
     db.execute("SET enable_external_access = false")

@@ -54,13 +54,21 @@ class KafkaReader:
         """
         return range(self._connected().identity.partitions)
 
+    def partition(self, number: int) -> "PartitionLog":
+        """Return one partition as a log of its own."""
+        return PartitionLog(self, number)
+
     def ends(self) -> dict[str, int]:
         """Return the offset after the last record of each partition that has any.
 
         Raises:
             LogUnavailableError: the broker does not answer.
         """
-        return {source_of(partition): end for partition, end in self._ends(self.partitions()).items() if end}
+        return self.ends_of(self.partitions())
+
+    def ends_of(self, numbers: Sequence[int]) -> dict[str, int]:
+        """Return the ends of these partitions alone."""
+        return {source_of(partition): end for partition, end in self._ends(numbers).items() if end}
 
     def read(self, after: Positions, *, max_bytes: int) -> Iterator[Chunk]:
         """Yield what stands after these positions, as far as the topic reaches at the first step.
@@ -118,6 +126,26 @@ class KafkaReader:
                 )
             self._identity = found
         return self._connection
+
+
+class PartitionLog:
+    """``EventReader`` over one partition, on the connection of its topic's reader."""
+
+    def __init__(self, reader: KafkaReader, number: int) -> None:
+        self._reader = reader
+        self._number = number
+
+    def identity(self) -> str:
+        """Return cluster id, topic id and partition."""
+        return f"{self._reader.identity()}/{self._number}"
+
+    def read(self, after: Positions, *, max_bytes: int) -> Iterator[Chunk]:
+        """Yield what stands after the position; see ``KafkaReader.read``."""
+        yield from self._reader.read_partitions([self._number], after, max_bytes=max_bytes)
+
+    def ends(self) -> dict[str, int]:
+        """Return the offset after the last record, nothing for an empty partition."""
+        return self._reader.ends_of([self._number])
 
 
 def source_of(partition: TopicPartition) -> str:
