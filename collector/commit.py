@@ -5,7 +5,7 @@ dead letters.  4. Advance the fold; fold a run again from all its events where t
 what was settled.  5. Write the rows of touched runs.  6. Move the positions.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -36,8 +36,14 @@ class CollectStats:
         return CollectStats(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
 
-def commit(store: Store, batch: ParsedBatch, *, noted_at_ns: int) -> CollectStats:
-    """Store a batch: all of it, or nothing.
+def commit(
+    store: Store,
+    batch: ParsedBatch,
+    *,
+    noted_at_ns: int,
+    first: Callable[[duckdb.DuckDBPyConnection], None] = lambda _: None,
+) -> CollectStats:
+    """Store a batch: all of it, or nothing. ``first`` writes in the same transaction, before the batch.
 
     Raises:
         StoreWriteError: it could not be written; the store must be closed, and holds what it held before.
@@ -48,6 +54,7 @@ def commit(store: Store, batch: ParsedBatch, *, noted_at_ns: int) -> CollectStat
         letter.run_id for letter in counted if letter.run_id
     }
     with store.transaction() as db:
+        first(db)
         known = fold_store.load(db, arrived, run_ids)
         reread = _read_the_unreadable(db, known)
         new = new_events(batch.parsed, arrived, {header: item.state.seen for header, item in known.folds.items()})

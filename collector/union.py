@@ -4,7 +4,8 @@ The attached files are the only ones that a query can reach: they are attached f
 access is switched off for good.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -39,10 +40,12 @@ class UnionAnswers:
         self._db.close()
 
 
-def open_union(home: Path, log: PartitionedLog, views: Sequence[str], *, limits: Limits | None = None) -> Reader:
+def open_union(
+    home: Path, log: PartitionedLog, views: Sequence[str], *, take_in: bool = True, limits: Limits | None = None
+) -> Reader:
     """Return a reader of all partitions as one store.
 
-    A partition that nobody collects is taken in first. Of one that another process collects the newest
+    A partition that nobody collects is taken in first, unless told otherwise. Of one that another process collects the newest
     snapshot is read; the reader is ``behind`` where that lacks something that the log held at the call.
 
     Raises:
@@ -56,7 +59,7 @@ def open_union(home: Path, log: PartitionedLog, views: Sequence[str], *, limits:
         files: list[tuple[Path, str]] = []
         for number in log.partitions():
             folder = partition_folder(home, identity, number)
-            if not _take_in(folder, log, number, views) and snapshots.age_s(folder) is None:
+            if not (take_in and _take_in(folder, log, number, views)) and snapshots.age_s(folder) is None:
                 msg = f"{folder}: the collector of this partition has published no snapshot yet. Ask again in a moment."
                 raise SnapshotError(msg)
             files.append((folder / snapshots.SNAPSHOT_FILE, log.partition(number).identity()))
@@ -95,6 +98,15 @@ def create_store(db: duckdb.DuckDBPyConnection, tables: Iterable[str], body: Cal
     db.execute("CREATE VIEW store.phases AS FROM store.settled_phases UNION ALL FROM store.open_phases")
 
 
+@contextmanager
+def duckdb_errors(path: Path) -> Iterator[None]:
+    """Turn what DuckDB says of files that it cannot read into ``StoreCorruptError``."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise StoreCorruptError(path, str(error)) from error
+
+
 def _take_in(folder: Path, log: PartitionedLog, number: int, views: Sequence[str]) -> bool:
     """Take in a partition that nobody collects and publish it; say whether that was so."""
     lock = StoreLock.try_acquire(folder)
@@ -117,10 +129,8 @@ def _attach(db: duckdb.DuckDBPyConnection, files: Sequence[tuple[Path, str]]) ->
     (home,) = db.execute("SELECT current_database()").fetchone() or ("memory",)
     for number, (path, identity) in enumerate(files):
         quoted = str(path).replace("'", "''")
-        try:
+        with duckdb_errors(path):
             db.execute(f"ATTACH '{quoted}' AS p{number} (READ_ONLY)")
-        except duckdb.Error as error:
-            raise StoreCorruptError(path, str(error)) from error
         db.execute(f"USE p{number}")
         read_identity(db, path, log_identity=identity)
         positions |= read_positions(db)
