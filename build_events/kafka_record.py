@@ -94,7 +94,11 @@ def cut(sizes: Iterable[int]) -> Iterator[range]:
 
 
 def encode(payloads: Sequence[bytes]) -> KafkaRecord:
-    """Return the record of one stream's events, one or more, as ``codec.encode`` wrote them."""
+    """Return the record of one stream's events, one or more, as ``codec.encode`` wrote them.
+
+    Raises:
+        KeyError, TypeError, ValueError: ``codec.encode`` did not write them.
+    """
     first = from_json(payloads[0])
     return _single(payloads[0], first) if len(payloads) == 1 else _batch(payloads, first)
 

@@ -1,4 +1,4 @@
-"""The composition root of embedded use: reads the environment, makes ids, opens the local log."""
+"""The composition root of embedded use: reads the environment, makes ids, opens the log."""
 
 import os
 import re
@@ -8,13 +8,19 @@ from pathlib import Path
 from build_events import clock, ids
 from build_events.envelope import Recorded
 from build_events.events import RetryPolicy
+from build_events.kafka_settings import kafka_settings
 from build_events.local_log import LocalLog
 from builder_agent.errors import UsageError
+from builder_agent.kafka.sink import KafkaSink
 from builder_agent.session import RunSession
 from builder_agent.settings import DeliverySettings, RunSettings
+from builder_agent.spool.embedded import SpooledLog
+from builder_agent.spool.quota import SpoolQuota, spool_limit
 
 DEFAULT_HOME = ".enginetrail"
 LOG_FOLDER = "log"
+SPOOL_FOLDER = "spool"  # a folder of its own: what is drained is deleted, and a log of record never is
+LOG_VARIABLE = "ENGINETRAIL_LOG"
 # W3C Trace Context: version, trace id, parent id, flags.
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?P<trace>[0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}.*")
 
@@ -34,7 +40,9 @@ def observe(
     """Return a run to be used as a context manager: it observes one build in this process.
 
     Events go to the log under ``home``, else ``$ENGINETRAIL_HOME``, else ``.enginetrail`` here. A log
-    that cannot be written is said once, through ``logging``, and the build goes on without it.
+    that cannot be written is said once, through ``logging``, and the build goes on without it. Where
+    ``$ENGINETRAIL_LOG`` names a Kafka topic, they go to a spool there and from it to the topic; what the
+    topic has not acknowledged when the process ends waits for the next run or ``enginetrail relay``.
     ``retry_of`` names the run that this one retries. ``signals=True`` makes SIGINT and SIGTERM
     cancellation requests while the run lives. ``package`` (``tensorrt_rtx`` or ``tensorrt``) is needed
     only where a process has imported both. ``discard_late`` publishes no engine that came after a
@@ -42,6 +50,7 @@ def observe(
 
     Raises:
         UsageError: the arguments contradict each other.
+        KafkaSettingsError: ``$ENGINETRAIL_LOG`` or a variable beside it cannot be used.
     """
     if not route:
         raise UsageError("route is empty: name the path under review, e.g. resnet50/fp16/sm89")
@@ -59,7 +68,14 @@ def observe(
         discard_late=discard_late,
         delivery=delivery or DeliverySettings(),
     )
-    log = _HomeLog(folder / LOG_FOLDER)
+    url = os.environ.get(LOG_VARIABLE, "")
+    kafka = kafka_settings(url, os.environ) if url else None
+    log: _HomeLog | SpooledLog
+    if kafka is None:
+        log = _HomeLog(folder / LOG_FOLDER)
+    else:
+        drain_s = settings.delivery.drain_timeout_ns / clock.NS_PER_S
+        log = SpooledLog(folder / SPOOL_FOLDER, KafkaSink(kafka), settings.run_id, exit_s=drain_s)
     return RunSession(
         settings,
         writer=log,
@@ -68,6 +84,7 @@ def observe(
         on_closed=log.close,
         signals=signals,
         package=package,
+        pressure=SpoolQuota(log.folder, spool_limit(os.environ)).pressure if kafka else lambda: "none",
     )
 
 
@@ -82,12 +99,12 @@ class _HomeLog:
     """The local log, made with the first append: what fails there is a log that is not available."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._log: LocalLog | None = None
 
     def append(self, records: Sequence[Recorded]) -> None:
         if self._log is None:
-            self._log = LocalLog.create(self._folder)
+            self._log = LocalLog.create(self.folder)
         self._log.append(records)
 
     def close(self) -> None:

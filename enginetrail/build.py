@@ -14,9 +14,12 @@ from build_events.events import RetryPolicy
 from build_events.state import ArtifactRow, RunState
 from builder_agent.bootstrap import trace_id_from
 from builder_agent.control import BuildSpec
+from builder_agent.spool.drainer import DrainReport
 from builder_agent.supervisor import SupervisedResult, supervise
+from enginetrail.draining import start_draining, tell
 from enginetrail.home import Home
 from enginetrail.live import build_view
+from enginetrail.log_choice import SHORT_DRAIN_S, spool_bytes
 from enginetrail.recovery import recover_lost_runs
 from enginetrail.retry import follow_plan
 
@@ -35,6 +38,13 @@ LEGS = ("signalled", "observed", "returned", "cleaned", "exited")
     "--retry-policy", type=click.Choice(POLICIES), help="Policy of the retry.  [default: the plan that run recorded]"
 )
 @click.option("--discard-late", is_flag=True, help="Quarantine an engine that was ready only after a cancellation.")
+@click.option(
+    "--drain",
+    type=click.FloatRange(min=0),
+    default=SHORT_DRAIN_S,
+    show_default=True,
+    help="With a Kafka log: seconds to wait for it after the build.",
+)
 @click.option("--format", "how", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_obj
 def build(
@@ -48,6 +58,7 @@ def build(
     retry_of: str | None,
     retry_policy: RetryPolicy | None,
     discard_late: bool,
+    drain: float,
     how: str,
 ) -> int:
     """Build an engine from the ONNX file MODEL in a child process and record everything.
@@ -74,11 +85,16 @@ def build(
         retry_of=retried.run_id if retried else None,
         retry_policy=retried.policy if retried else None,
         discard_late=discard_late,
+        spool_bytes=spool_bytes(home),
     )
+    drainer = start_draining(home, run_first=spec.run_id)
     with build_view(Console(stderr=True)) as view:
         result = supervise(spec, clock=clock.system_clock, on_event=view.event, on_message=view.message)
+    drained = drainer.finish(drain) if drainer else None
+    if drained is not None:
+        tell(home, drained)
     if how == "json":
-        click.echo(json.dumps(_summary(spec, result), ensure_ascii=False))
+        click.echo(json.dumps({**_summary(spec, result), **_waiting(drained)}, ensure_ascii=False))
     elif result.state is not None:
         click.echo(_sentence(result.state))
     return result.exit_code
@@ -101,6 +117,11 @@ def _summary(spec: BuildSpec, result: SupervisedResult) -> dict[str, Any]:
         "complete": state.run.complete if state else None,
         "recorded": result.recorded,
     }
+
+
+def _waiting(drained: DrainReport | None) -> dict[str, int]:
+    """Return how many events of the home the log behind the spool has not acknowledged."""
+    return {} if drained is None else {"events_waiting": drained.waiting}
 
 
 def _latencies(state: RunState | None) -> dict[str, float | str | None] | None:

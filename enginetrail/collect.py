@@ -6,11 +6,12 @@ from pathlib import Path
 import click
 
 from analytics.views import view_sql
-from build_events.local_log import LocalLog
+from build_events.log import EventReader
 from collector.collect import collect_once, follow, replay
 from collector.commit import CollectStats
 from collector.errors import StoreExistsError
 from enginetrail.home import Home
+from enginetrail.log_choice import open_log
 from enginetrail.recovery import recover_lost_runs
 
 REPLAY_NAME = "store.replay.duckdb"
@@ -31,7 +32,7 @@ def collect(home: Home, *, following: bool, target: Path | None) -> None:
     """Take what is new in the log into the store, exactly once."""
     if following and target is not None:
         raise click.UsageError("--follow and --replay exclude each other")
-    log = LocalLog.create(home.log_folder)
+    log = open_log(home)
     if target is not None:
         _replay(home, log, target)
     elif following:
@@ -43,7 +44,7 @@ def collect(home: Home, *, following: bool, target: Path | None) -> None:
         _report(stats, home.folder / "store.duckdb")
 
 
-def _replay(home: Home, log: LocalLog, target: Path) -> None:
+def _replay(home: Home, log: EventReader, target: Path) -> None:
     path = target if target.name else home.folder / REPLAY_NAME
     if not target.name:
         path.unlink(missing_ok=True)  # the default name is ours, and its content comes from the log
@@ -53,11 +54,11 @@ def _replay(home: Home, log: LocalLog, target: Path) -> None:
         raise click.UsageError(str(error)) from None
 
 
-def _follow(home: Home, log: LocalLog) -> None:
+def _follow(home: Home, log: EventReader) -> None:
     stopping: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda received, _frame: stopping.append(received))
-    click.echo(f"following {home.log_folder}; stop with Ctrl-C", err=True)
+    click.echo(f"following {home.kafka.url if home.kafka else home.log_folder}; stop with Ctrl-C", err=True)
     stats = follow(
         home.folder,
         log,

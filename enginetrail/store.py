@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from analytics.views import view_sql
-from build_events.local_log import LocalLog
 from collector.access import Reader, open_reader
 from enginetrail.home import Home
+from enginetrail.log_choice import open_log
 from enginetrail.recovery import recover_lost_runs
 from enginetrail.rows import to_rows
 
@@ -24,7 +24,7 @@ def open_store(home: Home) -> AbstractContextManager[Reader]:
     """
     return open_reader(
         home.folder,
-        LocalLog.create(home.log_folder),
+        open_log(home),
         view_sql(),
         runtime_dir=home.runtime_dir,
         before_ingest=lambda: recover_lost_runs(home),
