@@ -4,6 +4,7 @@ The attached files are the only ones that a query can reach: they are attached f
 access is switched off for good.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from build_events.log import Positions
 from collector import snapshots
 from collector.access import STORE_FILE, Reader
 from collector.errors import SnapshotError, StoreCorruptError
@@ -19,6 +21,9 @@ from collector.ingest import Ingester
 from collector.lock import StoreLock
 from collector.partitions import PartitionedLog, partition_folder
 from collector.store import Store, connect_memory, lock_settings, new_cursor, passed, read_identity, read_positions
+
+CATCH_UP_S = 5.0  # a following collector publishes every two seconds while something changes
+_RETRY_EVERY_S = 0.1
 
 
 class UnionAnswers:
@@ -41,12 +46,19 @@ class UnionAnswers:
 
 
 def open_union(
-    home: Path, log: PartitionedLog, views: Sequence[str], *, take_in: bool = True, limits: Limits | None = None
+    home: Path,
+    log: PartitionedLog,
+    views: Sequence[str],
+    *,
+    take_in: bool = True,
+    wait_s: float = CATCH_UP_S,
+    limits: Limits | None = None,
 ) -> Reader:
     """Return a reader of all partitions as one store.
 
-    A partition that nobody collects is taken in first, unless told otherwise. Of one that another process collects the newest
-    snapshot is read; the reader is ``behind`` where that lacks something that the log held at the call.
+    A partition that nobody collects is taken in first, unless told otherwise. Of one that another process
+    collects the newest snapshot is read; where that lacks something that the log held at the call, a newer
+    one is waited for, ``wait_s`` seconds at most. After that the reader is ``behind``.
 
     Raises:
         SnapshotError: a partition is collected, but has no snapshot yet.
@@ -63,17 +75,27 @@ def open_union(
                 msg = f"{folder}: the collector of this partition has published no snapshot yet. Ask again in a moment."
                 raise SnapshotError(msg)
             files.append((folder / snapshots.SNAPSHOT_FILE, log.partition(number).identity()))
-        db = connect_memory()
-        try:
-            positions = _attach(db, files)
-            unite(db, [f"p{number}.store" for number in range(len(files))], views)
-            lock_settings(db)
-        except BaseException:
-            db.close()
-            raise
-        return UnionAnswers(db, behind=not passed(positions, ends), limits=limits or Limits())
+        deadline = time.monotonic() + wait_s
+        while True:
+            answers = _answers(files, views, ends, limits or Limits())
+            if not answers.behind or time.monotonic() >= deadline:
+                return answers
+            answers.close()
+            time.sleep(_RETRY_EVERY_S)
 
     return Reader(open_answers)
+
+
+def _answers(files: Sequence[tuple[Path, str]], views: Sequence[str], ends: Positions, limits: Limits) -> UnionAnswers:
+    db = connect_memory()
+    try:
+        positions = _attach(db, files)
+        unite(db, [f"p{number}.store" for number in range(len(files))], views)
+        lock_settings(db)
+    except BaseException:
+        db.close()
+        raise
+    return UnionAnswers(db, behind=not passed(positions, ends), limits=limits)
 
 
 def unite(db: duckdb.DuckDBPyConnection, sources: Sequence[str], views: Iterable[str]) -> None:
