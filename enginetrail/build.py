@@ -70,7 +70,7 @@ def build(
     if retry_policy is not None and retry_of is None:
         raise click.UsageError("--retry-policy needs --retry-of RUN")
     recover_lost_runs(home)
-    retried = follow_plan(home.log_folder, retry_of, retry_policy, route) if retry_of else None
+    retried = follow_plan(home, retry_of, retry_policy, route) if retry_of else None
     spec = BuildSpec(
         run_id=ids.random_id(),
         trace_id=trace_id_from(os.environ),

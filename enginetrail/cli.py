@@ -25,6 +25,7 @@ COMMANDS = {
     "gate": ("enginetrail.gate", "Decide whether a route may be promoted."),
     "evidence": ("enginetrail.evidence", "Record evidence about a route."),
     "relay": ("enginetrail.relay", "Deliver what waits in the spool of a Kafka log."),
+    "deadletters": ("enginetrail.deadletters", "List records that hold no event, or try them again."),
     "topics": ("enginetrail.topics", "Make or check the topic of a Kafka log."),
 }
 
