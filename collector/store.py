@@ -51,6 +51,8 @@ class Store:
             StoreIdentityError: it holds another log.
             StoreWriteError: there is no room for it, or no right to write it.
         """
+        if not path.exists():
+            _make(path, log_identity, views)
         db = connect(path)
         try:
             with _write_errors(path):
@@ -210,6 +212,21 @@ def _rollback(db: duckdb.DuckDBPyConnection) -> None:
     except duckdb.Error:
         # A commit that failed has ended its transaction already; the first error is the one to report.
         return
+
+
+def _make(path: Path, log_identity: str, views: Sequence[str]) -> None:
+    """Make a store that has its name only when it is whole: half a file, of a full disk, could never be opened."""
+    draft = path.with_name(f".{path.name}.new")
+    for leftover in (draft, draft.with_name(f"{draft.name}.wal")):
+        leftover.unlink(missing_ok=True)
+    with _write_errors(path):
+        db = connect(draft)
+        try:
+            _prepare(db, path, log_identity, views)
+            db.execute("CHECKPOINT")
+        finally:
+            db.close()
+    draft.rename(path)
 
 
 def _prepare(db: duckdb.DuckDBPyConnection, path: Path, log_identity: str, views: Sequence[str]) -> None:

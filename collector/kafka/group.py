@@ -75,7 +75,7 @@ class PartitionStore:
 
 @dataclass(slots=True)
 class GroupCollector:
-    """One member of a group of collectors. ``published`` is told the folder of each new snapshot."""
+    """One member of a group of collectors. ``published`` is given each new snapshot."""
 
     home: Path
     reader: KafkaReader
@@ -83,7 +83,7 @@ class GroupCollector:
     views: Sequence[str]
     warn: Callable[[str], None]
     watch: Callable[[PartitionStore], None] = lambda _: None
-    published: Callable[[PartitionStore], None] = lambda _: None
+    published: Callable[[PartitionStore, Path], None] = lambda _, __: None
     stores: dict[int, PartitionStore] = field(default_factory=dict)
     _not_before: dict[int, float] = field(default_factory=dict)
 
@@ -125,14 +125,17 @@ class GroupCollector:
         try:
             news = store.ingester.ingest(stop=lambda: stop() or store.number not in self._mine())
             self.watch(store)
-            if store.publish(self.warn):
-                self.published(store)
+            self._publish(store)
         except StoreWriteError as error:
             self.warn(f"{error} Trying again every {_RETRY_S:g} s.")
             self._not_before[store.number] = time.monotonic() + _RETRY_S
             self.stores.pop(store.number).close()
             return CollectStats()
         return news
+
+    def _publish(self, store: PartitionStore, *, now: bool = False) -> None:
+        if store.publish(self.warn, now=now):
+            self.published(store, store.folder / snapshots.SNAPSHOT_FILE)
 
     def _mine(self, *, wait_ms: int = 0) -> frozenset[int]:
         try:
@@ -176,8 +179,7 @@ class GroupCollector:
         for number in numbers:
             store = self.stores.pop(number)
             try:
-                if store.publish(self.warn, now=True):
-                    self.published(store)
+                self._publish(store, now=True)
             except StoreWriteError as error:
                 self.warn(str(error))
             finally:

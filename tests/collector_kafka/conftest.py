@@ -1,11 +1,13 @@
 """Topics on the shared broker."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deploy.services import Services
+from tests.collector_kafka.members import Site
 from tests.collector_kafka.topics import Topic, new_topic
 
 
@@ -23,3 +25,11 @@ def make_topic(kafka: Services) -> Callable[..., Topic]:
         return new_topic(kafka.address("kafka"), **options)
 
     return make
+
+
+@pytest.fixture
+def site(topic: Topic, tmp_path: Path) -> Iterator[Site]:
+    """Return a home that collects the topic; its collectors are gone at the end."""
+    made = Site(tmp_path / "home", topic)
+    yield made
+    made.kill_all()
