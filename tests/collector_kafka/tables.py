@@ -39,5 +39,11 @@ def views() -> list[str]:
 
 
 def _rows(table: pa.Table) -> list[str]:
-    columns: list[list[Any]] = [table.column(name).to_pylist() for name in sorted(table.column_names)]
+    columns: list[list[Any]] = [_values(table.column(name)) for name in sorted(table.column_names)]
     return sorted(map(repr, zip(*columns, strict=True)))
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    # Python's own times have no nanoseconds.
+    values: list[Any] = (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
+    return values

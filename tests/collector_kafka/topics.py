@@ -2,7 +2,8 @@
 
 import itertools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +56,12 @@ class Topic:
         """Write records as the agent does: batches of one stream, keyed by subject."""
         self.send_raw(record for records in _by_stream(records) for record in packed(records))
 
+    @contextmanager
+    def producer(self) -> Iterator["Producer"]:
+        """Give a producer that waits for nothing, and at its end for everything."""
+        with KafkaProducer(**self.client, acks="all", reconnect_backoff_max_ms=500) as producer:
+            yield Producer(self.name, producer)
+
     def send_raw(self, records: Iterable[kafka_record.KafkaRecord | tuple[bytes | None, bytes | None]]) -> None:
         """Write Kafka records, or (key, value) pairs without headers, and return when all are acknowledged."""
         with KafkaProducer(**self.client, acks="all", linger_ms=5) as producer:
@@ -66,6 +73,19 @@ class Topic:
                     sent.append(producer.send(self.name, record[1], key=record[0]))
             for future in sent:
                 future.get(timeout=30)
+
+
+@dataclass(frozen=True)
+class Producer:
+    """A producer of one topic that outlives an outage."""
+
+    topic: str
+    producer: KafkaProducer
+
+    def post(self, records: Sequence[Recorded]) -> None:
+        """Send events of one stream without waiting."""
+        for record in packed(records):
+            self.producer.send(self.topic, record.value, key=record.key, headers=[*record.headers])
 
 
 def new_topic(address: str, **options: Any) -> Topic:
