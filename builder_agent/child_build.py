@@ -26,7 +26,7 @@ from builder_agent.parsing import Parsed, parse, read_model
 from builder_agent.session import RunSession
 from builder_agent.settings import RunSettings
 from builder_agent.spool.quota import Pressure, SpoolQuota
-from builder_agent.supervisor_ends import EXIT_FAILED, EXIT_OK, EXIT_USAGE, cancel_exit_code
+from builder_agent.supervisor_ends import EXIT_FAILED, EXIT_OK, EXIT_UNRECORDED, EXIT_USAGE, cancel_exit_code
 
 
 def run(fd: int) -> int:
@@ -124,7 +124,9 @@ def _exit_code(session: RunSession) -> int:
     winner = session.cancel_state.winner
     if outcome == "cancelled" and winner is not None:
         return cancel_exit_code(winner.source, deadline=winner.deadline)
-    return EXIT_OK if outcome in {"completed", "completed_despite_cancel"} else EXIT_FAILED
+    if outcome not in {"completed", "completed_despite_cancel"}:
+        return EXIT_FAILED
+    return EXIT_OK if session.recorded else EXIT_UNRECORDED
 
 
 def _pressure(spec: BuildSpec) -> Callable[[], Pressure]:

@@ -87,6 +87,11 @@ class RunSession:
         return self._settings.run_id
 
     @property
+    def recorded(self) -> bool:
+        """Whether the whole stream, its declared end included, is durable."""
+        return self._steps.recorded
+
+    @property
     def cancel_state(self) -> CancelState:
         """The one cancel state that every source shares."""
         return self._recording.cancel

@@ -5,6 +5,7 @@ import threading
 
 import click
 
+from build_events.errors import LogUnavailableError
 from builder_agent.spool.drainer import DrainReport
 from enginetrail.cli import EXIT_FAULT
 from enginetrail.draining import start_draining, tell
@@ -31,11 +32,29 @@ def relay(home: Home, *, following: bool, timeout: float) -> int:
     Ends of runs that nobody saw are declared first. Exits 0 when nothing waits any more, 1 otherwise.
     """
     need_kafka(home)
-    recover_lost_runs(home)
+    blocked = _declare(home)
     report = _follow(home) if following else _once(home, timeout)
+    if blocked and not following and (still := _declare(home)) is None:
+        # Room was made: what could not be declared before goes, too.
+        report = _add(report, _once(home, timeout))
+    elif blocked and not following:
+        click.echo(f"enginetrail: {still}", err=True)
     click.echo(f"{report.events} events delivered, {report.refused} refused, {report.waiting} wait")
     tell(home, report)
     return EXIT_FAULT if report.waiting else 0
+
+
+def _declare(home: Home) -> str | None:
+    """Declare what runs were lost; return what kept the log from taking it, e.g. a disk that a drain will free."""
+    try:
+        recover_lost_runs(home)
+    except LogUnavailableError as error:
+        return str(error)
+    return None
+
+
+def _add(first: DrainReport, second: DrainReport) -> DrainReport:
+    return DrainReport(first.events + second.events, first.refused + second.refused, second.waiting, second.reason)
 
 
 def _once(home: Home, timeout_s: float) -> DrainReport:
@@ -52,5 +71,5 @@ def _follow(home: Home) -> DrainReport:
     assert drainer is not None
     click.echo(f"relaying {home.log_folder}; stop with Ctrl-C", err=True)
     while not stop.wait(HOUSEKEEPING_S):
-        recover_lost_runs(home)
+        _declare(home)
     return drainer.finish(SHORT_DRAIN_S)

@@ -51,12 +51,16 @@ class DrainLock:
         """
         text = json.dumps({"log": log, "segment": position.segment, "offset": position.offset})
         draft = Path(f"{self.place.cursor}.new")
-        draft.write_text(text, encoding="ascii")
-        draft.replace(self.place.cursor)
+        try:
+            draft.write_text(text, encoding="ascii")
+            draft.replace(self.place.cursor)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            raise
 
     def forget(self) -> None:
         """Remove the cursor and the lock's own file: the stream's segments are gone."""
-        for path in (self.place.cursor, self.place.drain):
+        for path in (self.place.cursor, f"{self.place.cursor}.new", self.place.drain):
             with contextlib.suppress(FileNotFoundError):
                 Path(path).unlink()
 

@@ -5,10 +5,10 @@ still have to be declared, and what declares it may stand in another one (``proc
 """
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from build_events.local_log.cursor import DrainLock, Position, read_cursor
+from build_events.local_log.cursor import DrainLock, Position
 from build_events.local_log.layout import LOCK_SUFFIX, StreamPlace
 from build_events.local_log.listing import Segment
 from build_events.local_log.storage import names
@@ -17,8 +17,8 @@ from builder_agent.supervisor_lock import is_supervised
 Streams = Mapping[StreamPlace, Sequence[tuple[int, Segment]]]
 
 
-def remove_drained(folder: Path, identity: str, streams: Streams) -> list[StreamPlace]:
-    """Delete the streams of every run and route that ``identity`` has acknowledged whole; return them.
+def remove_drained(folder: Path, streams: Streams, position_of: Callable[[StreamPlace], Position]) -> list[StreamPlace]:
+    """Delete the streams of every run and route that are acknowledged whole, to ``position_of``; return them.
 
     Raises:
         OSError: a file cannot be read or removed.
@@ -31,12 +31,14 @@ def remove_drained(folder: Path, identity: str, streams: Streams) -> list[Stream
         run_id = places[0].run_id
         if run_id is not None and is_supervised(folder, run_id):
             continue
-        if all(_is_drained(place, streams[place], identity) for place in places) and not _has_locks(places[0]):
-            removed += _remove(places, streams, identity)
+        if all(_is_drained(streams[place], position_of(place)) for place in places) and not _has_locks(places[0]):
+            removed += _remove(places, streams, position_of)
     return removed
 
 
-def _remove(places: Sequence[StreamPlace], streams: Streams, identity: str) -> list[StreamPlace]:
+def _remove(
+    places: Sequence[StreamPlace], streams: Streams, position_of: Callable[[StreamPlace], Position]
+) -> list[StreamPlace]:
     locks: list[DrainLock] = []
     try:
         for place in places:
@@ -45,7 +47,7 @@ def _remove(places: Sequence[StreamPlace], streams: Streams, identity: str) -> l
                 return []
             locks.append(lock)
         # Again, now that nobody else drains: another process may have removed and begun them anew.
-        if _has_locks(places[0]) or not all(_is_drained(place, streams[place], identity) for place in places):
+        if _has_locks(places[0]) or not all(_is_drained(streams[place], position_of(place)) for place in places):
             return []
         for place in places:
             for _, segment in streams[place]:
@@ -64,8 +66,7 @@ def _has_locks(place: StreamPlace) -> bool:
     return any(name.endswith(LOCK_SUFFIX) for name in names(place.folder))
 
 
-def _is_drained(place: StreamPlace, segments: Sequence[tuple[int, Segment]], identity: str) -> bool:
-    position = read_cursor(place, identity)
+def _is_drained(segments: Sequence[tuple[int, Segment]], position: Position) -> bool:
     try:
         sizes = [(number, Path(segment.path).stat().st_size) for number, segment in segments]
     except FileNotFoundError:

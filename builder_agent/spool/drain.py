@@ -53,6 +53,8 @@ class SpoolDrain:
         self._first = run_first
         self._listing = Listing(os.fspath(folder))
         self._identity = ""  # of the sink, once it was reached
+        # What this drainer knows to be acknowledged: more than the cursors say where the disk has no room for them.
+        self._positions: dict[StreamPlace, Position] = {}
         self._handed_on: dict[str, int] = {}  # source -> bytes known to be acknowledged, not to open it for nothing
 
     def step(self, give_up: Callable[[], bool]) -> Step:
@@ -65,18 +67,30 @@ class SpoolDrain:
         work = self._work()
         events = refused = 0
         left = False
-        identity = self._identity = self._sink.identity() if work else self._identity
+        if work:
+            self._meet(self._sink.identity())
         while work and not give_up():
-            group, work, held = self._group(work, identity)
+            group, work, held = self._group(work)
             left = left or held
             try:
-                done = self._deliver(group, identity, give_up)
+                done = self._deliver(group, give_up)
             finally:
                 for stream in group:
                     stream.lock.release()
             events, refused, left = events + done.events, refused + done.refused, left or done.left
-        self._forget(remove_drained(self._folder, identity, self._streams()) if identity else [])
+        if self._identity:
+            self._forget(remove_drained(self._folder, self._streams(), self._position))
         return Step(events, refused, left or bool(work))
+
+    def _meet(self, identity: str) -> None:
+        if identity != self._identity:
+            self._identity = identity
+            self._positions.clear()
+            self._handed_on.clear()
+
+    def _position(self, place: StreamPlace) -> Position:
+        """Return how far the stream is acknowledged, by this drainer or another."""
+        return max(read_cursor(place, self._identity), self._positions.get(place, Position()))
 
     def _streams(self) -> dict[StreamPlace, list[tuple[int, Segment]]]:
         """Return the spool's streams with their segments in order."""
@@ -97,7 +111,7 @@ class SpoolDrain:
         return sorted(found, key=lambda item: item[0].run_id != self._first)
 
     def _group(
-        self, work: list[tuple[StreamPlace, list[tuple[int, Segment]]]], identity: str
+        self, work: list[tuple[StreamPlace, list[tuple[int, Segment]]]]
     ) -> tuple[list[_Stream], list[tuple[StreamPlace, list[tuple[int, Segment]]]], bool]:
         """Return the next streams with what they have to send, those that must wait, and whether others hold some."""
         group: list[_Stream] = []
@@ -109,7 +123,7 @@ class SpoolDrain:
             if lock is None:
                 held = True
                 continue
-            stream = _Stream(lock, read_cursor(place, identity))
+            stream = _Stream(lock, self._position(place))
             group.append(stream)
             for piece in pieces(segments, stream.position):
                 if room <= 0:
@@ -121,7 +135,7 @@ class SpoolDrain:
                 self._note(place, stream.position)
         return group, [], held
 
-    def _deliver(self, group: Sequence[_Stream], identity: str, give_up: Callable[[], bool]) -> Step:
+    def _deliver(self, group: Sequence[_Stream], give_up: Callable[[], bool]) -> Step:
         records = [piece.record for stream in group for piece in stream.pieces if piece.record is not None]
         answers = iter(self._sink.deliver(records, give_up) if records else [])
         events = refused = 0
@@ -138,8 +152,9 @@ class SpoolDrain:
                 stream.position = max(stream.position, piece.end)
             left = left or stream.cut_short
             if stream.position != before:
-                stream.lock.write_cursor(stream.position, identity)
                 self._note(stream.lock.place, stream.position)
+                with contextlib.suppress(OSError):  # a full disk: to go on makes room, and memory holds the position
+                    stream.lock.write_cursor(stream.position, self._identity)
         return Step(events, refused, left)
 
     def _settle(
@@ -171,11 +186,14 @@ class SpoolDrain:
         return stored, refused
 
     def _note(self, place: StreamPlace, position: Position) -> None:
+        self._positions[place] = position
         for number in range(position.segment):
             self._handed_on[place.source(number)] = 1 << 62  # whole, whatever its size
         self._handed_on[place.source(position.segment)] = position.offset
 
     def _forget(self, places: Sequence[StreamPlace]) -> None:
+        for place in places:
+            self._positions.pop(place, None)
         gone = {f"{place.kind}/{place.key}/{place.name}" for place in places}
         self._handed_on = {
             source: end for source, end in self._handed_on.items() if source.rsplit(".", 2)[0] not in gone

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from build_events.envelope import Recorded
 from build_events.local_log import LocalLog
-from builder_agent.spool.drainer import Drainer
+from builder_agent.spool.drainer import STOP_GRACE_S, Drainer
 from builder_agent.spool.sink import Sink
 
 _log = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ class SpooledLog:
     """``EventWriter`` for one run. The delivery thread owns it; the first append opens spool and drain.
 
     ``close`` waits for the log behind the spool at most ``exit_s``, on the delivery thread: the host is
-    held only at its own exit, and only as long.
+    held only at its own exit, and only as long (and for the moment that the thread takes to say so).
     """
 
     def __init__(self, folder: Path, sink: Sink, run_id: str, *, exit_s: float) -> None:
@@ -59,4 +59,4 @@ class SpooledLog:
 
     def _wait(self) -> None:
         if os.getpid() == self._owner:  # a forked child inherits the exit handler, not the threads
-            self._drained.wait(self._exit_s)
+            self._drained.wait(self._exit_s + 2 * STOP_GRACE_S)

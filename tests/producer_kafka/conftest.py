@@ -2,6 +2,8 @@
 
 import itertools
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing_extensions import override
 from build_events.kafka_settings import KafkaSettings, kafka_settings
 from builder_agent.kafka.topics import TopicPlan, ensure_topic
 from deploy.services import Services
-from tests.enginetrail.conftest import Cli
+from tests.enginetrail.conftest import TIMEOUT_S, Cli, Process
 from tests.models import chain_model, small_model
 
 MEDIUM = 250  # layers: about half a second of building on two cores
@@ -40,6 +42,20 @@ class KafkaCli(Cli):
     def at(self, url: str) -> "KafkaCli":
         """Return the same home with another log."""
         return replace(self, url=url)
+
+    def python(self, code: str) -> Process:
+        """Run Python code in the folder to its end; it must leave with 0."""
+        process = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        assert process.returncode == 0, f"{process.stdout}\n{process.stderr}"
+        return process
 
     def build(self, *more: str, model: str = "model.onnx", code: int = 0) -> dict[str, Any]:
         """Build a model to its end and return the JSON summary."""
