@@ -13,7 +13,7 @@ from build_events.log import EventReader, Positions
 from collector.batches import TORN_TAIL, ParsedBatch
 from collector.commit import commit
 from collector.parsing import Parsed, Parser
-from collector.store import Store, registered
+from collector.store import Store
 
 _LETTERS = (
     'SELECT source, "offset", payload, stream_id, run_id, route FROM store.dead_letters '
@@ -95,7 +95,8 @@ def _forget(db: duckdb.DuckDBPyConnection, letters: Sequence[_Letter]) -> None:
         name: pa.array([getattr(letter, name) for letter in letters], kind)
         for name, kind in zip(names, types, strict=True)
     }
-    with registered(db, healed=pa.table(columns)):
+    db.register("healed", pa.table(columns))
+    try:
         db.execute(
             "DELETE FROM store.dead_letters AS letter USING healed WHERE letter.source = healed.source "
             'AND letter."offset" = healed."offset" AND letter.payload = healed.payload'
@@ -108,3 +109,5 @@ def _forget(db: duckdb.DuckDBPyConnection, letters: Sequence[_Letter]) -> None:
             "WHEN MATCHED AND known.count <= gone.count THEN DELETE "
             "WHEN MATCHED THEN UPDATE SET count = known.count - gone.count"
         )
+    finally:
+        db.unregister("healed")

@@ -51,7 +51,7 @@ class Store:
             StoreIdentityError: it holds another log.
             StoreWriteError: there is no room for it, or no right to write it.
         """
-        if not path.exists():
+        if not path.exists() and path != _IN_MEMORY:
             _make(path, log_identity, views)
         db = connect(path)
         try:
@@ -195,6 +195,7 @@ def new_cursor(db: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return cursor
 
 
+_IN_MEMORY = Path(":memory:")
 _CANNOT_WRITE = ("No space left", "Permission denied", "Read-only file system", "File too large", "Could not set lock")
 
 
