@@ -1,8 +1,10 @@
 """Kafka addresses and variables: taken as they are meant, or refused with what was expected."""
 
+from pathlib import Path
+
 import pytest
 
-from build_events.kafka_settings import API_VERSION, KafkaSettingsError, is_kafka_url, kafka_settings
+from build_events.kafka_settings import API_VERSION, VARIABLES, KafkaSettingsError, is_kafka_url, kafka_settings
 
 
 def test_an_address_names_brokers_and_topic() -> None:
@@ -65,6 +67,12 @@ def test_a_variable_without_a_meaning_is_refused(name: str, text: str) -> None:
     """The error names the variable and what it takes."""
     with pytest.raises(KafkaSettingsError, match=f"{name} is '{text}'; expected"):
         kafka_settings("kafka://a:1/t", {name: text})
+
+
+def test_every_variable_is_documented() -> None:
+    """What is read from the environment stands in docs/kafka.md."""
+    page = (Path(__file__).parents[2] / "docs" / "kafka.md").read_text(encoding="utf-8")
+    assert [name for name in VARIABLES if f"`{name}`" not in page] == []
 
 
 def test_only_the_scheme_tells_a_kafka_log() -> None:

@@ -1,6 +1,7 @@
 """Draining a spool: everything arrives in order, nothing is deleted too early, nothing blocks."""
 
 import dataclasses
+import errno
 import json
 import tempfile
 from collections.abc import Sequence
@@ -233,6 +234,26 @@ def test_a_dead_letter_is_counted_once_however_often_it_is_met(tmp_path: Path) -
     Path(run_stream(tmp_path, "run-1", run[0].stream.stream_id).cursor).unlink()
     assert SpoolDrain(tmp_path, sink).step(never).refused == 0
     assert len(dead_letters(tmp_path)) == 1
+
+
+def test_a_disk_without_room_for_a_cursor_is_drained_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is acknowledged is not sent again by this drainer, and its deletion makes room."""
+    run, sink = one_run(), MemorySink()
+    log = LocalLog.create(tmp_path)
+
+    def no_room(_self: DrainLock, _position: Position, _log: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(DrainLock, "write_cursor", no_room)
+    draining = SpoolDrain(tmp_path, sink)
+    log.append(run[:9])
+    draining.step(never)
+    log.append(run[9:])
+    draining.step(never)
+    assert sink.records == run
+    assert files(tmp_path) == []
 
 
 def test_the_bytes_in_flight_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
