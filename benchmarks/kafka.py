@@ -87,16 +87,20 @@ def measure_rates(address: str, folder: Path, *, runs: int, events_per_run: int,
         "projected": lambda path: take_in(reader, path, commit),
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
+    cpu: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds):
         for name, way in ways.items():
             path = folder / f"{name}-{number}.duckdb"
+            before = time.process_time()
             seconds[name].append(way(path))
+            cpu[name].append(time.process_time() - before)
             path.unlink(missing_ok=True)
     reader.close()
     medians = {name: statistics.median(values) for name, values in seconds.items()}
     for name, value in medians.items():
         share = medians["ceiling"] / value
-        print(f"{name:10} {events / value / 1e3:7.0f} k events/s  {share:5.0%} of the ceiling")
+        per_event = statistics.median(cpu[name]) / events * 1e6
+        print(f"{name:10} {events / value / 1e3:7.0f} k events/s  {share:5.0%} of the ceiling, CPU {per_event:.1f} us")
 
 
 @contextmanager
