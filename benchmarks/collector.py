@@ -32,6 +32,7 @@ from build_events.events import (
     RunStarted,
 )
 from build_events.local_log import LocalLog
+from build_events.log import EventReader
 from build_events.stream import EventStream
 from collector import fold_store, projection
 from collector.arrivals import arrivals, new_events
@@ -164,7 +165,7 @@ def insert_plainly(tables: list[pa.Table], path: Path) -> float:
         return time.perf_counter() - began
 
 
-def take_in(log: LocalLog, path: Path, commit: Commit) -> float:
+def take_in(log: EventReader, path: Path, commit: Commit) -> float:
     """Return seconds to take the log into a new store."""
     with Store.open(path, log_identity=log.identity(), views=[]) as store:
         began = time.perf_counter()

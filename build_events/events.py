@@ -325,6 +325,16 @@ class RunLost(Event):
     last_sequence: int | None = None
 
 
+class RunFenced(Event):
+    """A collector on another host heard nothing of the run for its lease. Final: the run is lost, whatever follows."""
+
+    type: ClassVar[str] = "trt.build.run.fenced.v1"
+    main_stream_id: str
+    last_sequence: int | None = None  # of the main stream, when it was fenced
+    lease_ns: Nanoseconds  # as run.started declared it
+    silent_ns: Nanoseconds  # how long nothing came, on the collector's monotonic clock
+
+
 class ValidationRecorded(Event):
     """Somebody ran the artifact and compared: a fact apart from the build."""
 
@@ -376,6 +386,6 @@ EVENT_CLASSES: tuple[type[Event], ...] = (
     HeartbeatRecorded, ProcessObserved, CancelRequested, CancelDeferred, CancelSignalled, CancelObserved,
     BuilderReturned, ErrorRecorded, ArtifactInventoried, ArtifactPublishing, ArtifactPublished,
     ArtifactQuarantined, ArtifactRemoved, CleanupFinished, RunFinished, RetryPlanned, StreamClosed,
-    ProcessExited, RunLost, ValidationRecorded, SourceRecorded, DecisionRecorded,
+    ProcessExited, RunLost, RunFenced, ValidationRecorded, SourceRecorded, DecisionRecorded,
 )  # fmt: skip
 EVENT_TYPES: dict[str, type[Event]] = {cls.type: cls for cls in EVENT_CLASSES}

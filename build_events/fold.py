@@ -25,6 +25,7 @@ from build_events.events import (
     PhaseProgressed,
     PhaseStarted,
     ProcessExited,
+    RunFenced,
     RunFinished,
     RunLost,
     RunStarted,
@@ -49,6 +50,7 @@ KEPT: tuple[type[Event], ...] = (
     ArtifactRemoved,
     ProcessExited,
     RunLost,
+    RunFenced,
 )
 PHASES: tuple[type[Event], ...] = (PhaseStarted, PhaseProgressed, PhaseFinished)
 # All that advance() reads; of every other type only the sequence matters.

@@ -6,6 +6,7 @@ from pathlib import Path
 VARIABLE = "ENGINETRAIL_HOME"
 DEFAULT = ".enginetrail"
 LOG = "log"  # the local log, in the home
+SPOOL = "spool"  # of a Kafka log; a folder of its own: what is drained is deleted, and a log of record never is
 
 
 def home_folder(given: Path | None, environment: Mapping[str, str]) -> Path:

@@ -31,7 +31,8 @@ class Chunk:
     """Consecutive records of one source: a segment file, or a topic's partition.
 
     ``payloads`` are CloudEvents JSON objects, not yet checked against the contract; ``offsets`` say
-    where each begins. ``next_offset`` is the position after all of it, rejects included.
+    where each begins. Events that one record of the log holds together share its offset and are never
+    cut apart. ``next_offset`` is the position after all of it, rejects included.
     """
 
     source: str

@@ -12,6 +12,7 @@ from build_events.events import (
     CancelRequested,
     Outcome,
     ProcessExited,
+    RunFenced,
     RunFinished,
     RunLost,
     RunStarted,
@@ -51,7 +52,12 @@ def run_state(run_id: str, streams: Iterable[StreamState], *, dead_letters: int)
 
 
 def run_outcome(facts: Facts) -> Outcome | None:
-    """Return how the run ended: by its own word, else the supervisor's, else lost; ``None`` while open."""
+    """Return how the run ended: lost once fenced, else by its own word; ``None`` while open."""
+    return "lost" if facts.first(RunFenced) else outcome_by_word(facts)
+
+
+def outcome_by_word(facts: Facts) -> Outcome | None:
+    """Return how the run ended by its own word, else the supervisor's, else lost; ``None`` while open."""
     finished = facts.own(RunFinished)
     if finished is not None:
         if finished.event.outcome == "completed" and _cancel_came_before_the_end(facts, finished.record):
@@ -135,10 +141,18 @@ def _came_after(record: Recorded, end: Recorded) -> bool:
     return record.wall_ns > end.wall_ns if elapsed is None else elapsed > 0
 
 
+def _late(facts: Facts) -> Outcome | None:
+    late = outcome_by_word(facts)
+    return None if late == "lost" else late
+
+
 def _run_row(
     run_id: str, facts: Facts, outcome: Outcome | None, streams: Sequence[StreamRow], dead_letters: int
 ) -> RunRow:
-    started, finished, exited = facts.own(RunStarted), facts.own(RunFinished), facts.first(ProcessExited)
+    fenced = facts.first(RunFenced) is not None
+    started = facts.own(RunStarted)
+    finished = None if fenced else facts.own(RunFinished)
+    exited = None if fenced else facts.first(ProcessExited)
     end = finished or exited
     duration = finished.event.duration_ns if finished else None
     if finished is None and started is not None and exited is not None:
@@ -150,13 +164,14 @@ def _run_row(
         route=started.event.route if started else None,
         mode=started.event.mode if started else None,
         outcome=outcome,
+        late_outcome=_late(facts) if fenced else None,
         retry_of=started.event.retry_of if started else None,
         retry_policy=started.event.retry_policy if started else None,
         started_at_ns=started.record.wall_ns if started else None,
         finished_at_ns=end.record.wall_ns if end else None,
         duration_ns=duration,
         complete=complete,
-        artifact_sha256=judged_digest(facts),
+        artifact_sha256=None if fenced else judged_digest(facts),
         error_type=finished.event.error_type if finished else None,
         error_message=finished.event.error_message if finished else None,
         main_stream_id=main[0].stream_id if main else None,

@@ -78,6 +78,7 @@ class RunRow:
     route: str | None
     mode: Literal["embedded", "supervised"] | None
     outcome: Outcome | None  # null while open
+    late_outcome: Outcome | None  # of a fenced run: what its processes said after all; counts for nothing
     retry_of: str | None
     retry_policy: RetryPolicy | None
     started_at_ns: int | None

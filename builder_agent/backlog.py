@@ -12,6 +12,7 @@ from build_events.events import (
     PhaseStarted,
     ProcessObserved,
 )
+from builder_agent.spool.quota import Pressure
 
 
 class Waiting(NamedTuple):
@@ -25,8 +26,8 @@ class Waiting(NamedTuple):
 class Backlog:
     """A queue of at most ``limit`` events, but for those that say how the run ends.
 
-    When it is full, first progress, heartbeats and samples go, then phases; what the fold needs of
-    the run itself always stays. ``dropped`` counts what went.
+    When it is full, or the log behind it is, first progress, heartbeats and samples go, then phases;
+    what the fold needs of the run itself always stays. ``dropped`` counts what went.
     """
 
     def __init__(self, limit: int) -> None:
@@ -37,8 +38,13 @@ class Backlog:
     def __len__(self) -> int:
         return len(self._queue)
 
-    def add(self, waiting: Waiting) -> None:
-        """Add an event at the end, or drop it or lesser ones."""
+    def add(self, waiting: Waiting, pressure: Pressure = "none") -> None:
+        """Add an event at the end, or drop it or lesser ones. ``pressure`` is the log's."""
+        if pressure != "none" and (
+            _is_lesser(waiting.event) or (pressure == "overfull" and _is_of_a_phase(waiting.event))
+        ):
+            self.dropped += 1
+            return
         if len(self._queue) >= self._limit:
             kept = [held for held in self._queue if not _is_lesser(held.event)]
             self.dropped += len(self._queue) - len(kept)

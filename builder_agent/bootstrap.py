@@ -1,4 +1,4 @@
-"""The composition root of embedded use: reads the environment, makes ids, opens the local log."""
+"""The composition root of embedded use: reads the environment, makes ids, opens the log."""
 
 import os
 import re
@@ -8,13 +8,18 @@ from pathlib import Path
 from build_events import clock, ids
 from build_events.envelope import Recorded
 from build_events.events import RetryPolicy
-from build_events.home import LOG, home_folder
+from build_events.home import LOG, SPOOL, home_folder
+from build_events.kafka_settings import kafka_settings
 from build_events.local_log import LocalLog
 from builder_agent.errors import UsageError
+from builder_agent.kafka.sink import KafkaSink
 from builder_agent.recovery import recover
 from builder_agent.session import RunSession
 from builder_agent.settings import DeliverySettings, RunSettings
+from builder_agent.spool.embedded import SpooledLog
+from builder_agent.spool.quota import SpoolQuota, spool_limit
 
+LOG_VARIABLE = "ENGINETRAIL_LOG"
 # W3C Trace Context: version, trace id, parent id, flags.
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?P<trace>[0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}.*")
 
@@ -34,7 +39,9 @@ def observe(
     """Return a run to be used as a context manager: it observes one build in this process.
 
     Events go to the log under ``home``, else ``$ENGINETRAIL_HOME``, else ``.enginetrail`` here. A log
-    that cannot be written is said once, through ``logging``, and the build goes on without it.
+    that cannot be written is said once, through ``logging``, and the build goes on without it. Where
+    ``$ENGINETRAIL_LOG`` names a Kafka topic, they go to a spool there and from it to the topic; what the
+    topic has not acknowledged when the process ends waits for the next run or ``enginetrail relay``.
     Runs of this home that nobody saw the end of are declared lost first, and their files quarantined.
     ``retry_of`` names the run that this one retries. ``signals=True`` makes SIGINT and SIGTERM
     cancellation requests while the run lives. ``package`` (``tensorrt_rtx`` or ``tensorrt``) is needed
@@ -43,6 +50,7 @@ def observe(
 
     Raises:
         UsageError: the arguments contradict each other, or are not UTF-8.
+        KafkaSettingsError: ``$ENGINETRAIL_LOG`` or a variable beside it cannot be used.
     """
     if not route:
         raise UsageError("route is empty: name the path under review, e.g. resnet50/fp16/sm89")
@@ -63,8 +71,15 @@ def observe(
         discard_late=discard_late,
         delivery=delivery or DeliverySettings(),
     )
-    log_folder = folder / LOG
-    log = _HomeLog(log_folder)
+    url = os.environ.get(LOG_VARIABLE, "")
+    kafka = kafka_settings(url, os.environ) if url else None
+    log_folder = folder / (LOG if kafka is None else SPOOL)
+    log: _HomeLog | SpooledLog
+    if kafka is None:
+        log = _HomeLog(log_folder)
+    else:
+        drain_s = settings.delivery.drain_timeout_ns / clock.NS_PER_S
+        log = SpooledLog(log_folder, KafkaSink(kafka), settings.run_id, exit_s=drain_s)
     return RunSession(
         settings,
         writer=log,
@@ -74,6 +89,7 @@ def observe(
         housekeeping=lambda: recover(log_folder, clock=clock.system_clock),
         signals=signals,
         package=package,
+        pressure=SpoolQuota(log.folder, spool_limit(os.environ)).pressure if kafka else lambda: "none",
     )
 
 
@@ -95,12 +111,12 @@ class _HomeLog:
     """The local log, made with the first append: what fails there is a log that is not available."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._log: LocalLog | None = None
 
     def append(self, records: Sequence[Recorded]) -> None:
         if self._log is None:
-            self._log = LocalLog.create(self._folder)
+            self._log = LocalLog.create(self.folder)
         self._log.append(records)
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -24,7 +25,8 @@ from builder_agent.output_folder import lock_path
 from builder_agent.parsing import Parsed, parse, read_model
 from builder_agent.session import RunSession
 from builder_agent.settings import RunSettings
-from builder_agent.supervisor_ends import EXIT_FAILED, EXIT_OK, EXIT_USAGE, cancel_exit_code
+from builder_agent.spool.quota import Pressure, SpoolQuota
+from builder_agent.supervisor_ends import EXIT_FAILED, EXIT_OK, EXIT_UNRECORDED, EXIT_USAGE, cancel_exit_code
 
 
 def run(fd: int) -> int:
@@ -93,6 +95,7 @@ def _build(spec: BuildSpec, trt: ModuleType, parsed: Parsed, requests: Requests)
         boot_id=boot_id(),
         on_closed=log.close,
         package=trt.__name__,
+        pressure=_pressure(spec),
     )
     Termination(session, grace_ns=spec.terminate_grace_ns).install()
     requests.begin_run()
@@ -121,7 +124,15 @@ def _exit_code(session: RunSession) -> int:
     winner = session.cancel_state.winner
     if outcome == "cancelled" and winner is not None:
         return cancel_exit_code(winner.source, deadline=winner.deadline)
-    return EXIT_OK if outcome in {"completed", "completed_despite_cancel"} else EXIT_FAILED
+    if outcome not in {"completed", "completed_despite_cancel"}:
+        return EXIT_FAILED
+    return EXIT_OK if session.recorded else EXIT_UNRECORDED
+
+
+def _pressure(spec: BuildSpec) -> Callable[[], Pressure]:
+    if spec.spool_bytes is None:
+        return lambda: "none"
+    return SpoolQuota(Path(spec.log_folder), spec.spool_bytes).pressure
 
 
 def _settings(spec: BuildSpec) -> RunSettings:

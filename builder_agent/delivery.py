@@ -30,6 +30,7 @@ from builder_agent.monitor import CallbackFault
 from builder_agent.outlet import Outlet
 from builder_agent.phases import PhaseFact, PhaseTracker, Raw
 from builder_agent.settings import DeliverySettings
+from builder_agent.spool.quota import Pressure
 from builder_agent.texts import cut
 
 _log = logging.getLogger(__name__)
@@ -80,18 +81,20 @@ class Delivery:
         lost_callbacks: Callable[[], int],
         settings: DeliverySettings,
         on_closed: Callable[[], None] = lambda: None,
+        pressure: Callable[[], Pressure] = lambda: "none",
     ) -> None:
         """Do nothing yet.
 
         ``sample`` observes the process while the build runs; ``lost_callbacks`` counts steps that the
-        monitor could not hand over; ``on_closed`` runs on the thread when it ends.
+        monitor could not hand over; ``on_closed`` runs on the thread when it ends; ``pressure`` says
+        how full the log is.
         """
         self.inbox: deque[Item] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._clock, self._tracker, self._settings = clock, tracker, settings
         self._sample, self._cancel_level, self._lost_callbacks = sample, cancel_level, lost_callbacks
         self._on_closed = on_closed
-        self._outlet = Outlet(stream, writer, settings)
+        self._outlet = Outlet(stream, writer, settings, pressure)
         self._run_id = stream.header.run_id or ""
         self._root_span = ids.span_id(self._run_id, ids.ROOT_ORDINAL)
         self._barriers: list[_Barrier] = []

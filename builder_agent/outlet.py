@@ -1,6 +1,7 @@
 """The last step before the log: gives numbers, appends batches, and tries again where the log fails."""
 
 import logging
+from collections.abc import Callable
 
 from build_events import codec
 from build_events.clock import Instant
@@ -10,6 +11,7 @@ from build_events.log import EventWriter
 from build_events.stream import EventStream
 from builder_agent.backlog import Backlog, Waiting
 from builder_agent.settings import DeliverySettings
+from builder_agent.spool.quota import Pressure
 
 _log = logging.getLogger(__name__)
 
@@ -21,10 +23,18 @@ class Outlet:
     drops leave no gap, and no number is used twice for different events.
     """
 
-    def __init__(self, stream: EventStream, writer: EventWriter, settings: DeliverySettings) -> None:
+    def __init__(
+        self,
+        stream: EventStream,
+        writer: EventWriter,
+        settings: DeliverySettings,
+        pressure: Callable[[], Pressure] = lambda: "none",
+    ) -> None:
+        """``pressure`` says how full the log is."""
         self._stream = stream
         self._writer = writer
         self._settings = settings
+        self._pressure = pressure
         self._backlog = Backlog(settings.backlog_events)
         self._batch: list[Recorded] = []
         self._retry_at_ns = 0
@@ -36,7 +46,7 @@ class Outlet:
         """Take an event; it is written by a later ``pump``. One that cannot be encoded is a drop, and said once."""
         waiting = Waiting(event, at, span_id)
         if self._is_encodable(waiting):
-            self._backlog.add(waiting)
+            self._backlog.add(waiting, self._pressure())
 
     @property
     def waiting(self) -> int:

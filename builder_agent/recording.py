@@ -13,6 +13,7 @@ from builder_agent.monitor import Callbacks, monitor_class
 from builder_agent.phases import PhaseTracker
 from builder_agent.process_facts import observe_process
 from builder_agent.settings import RunSettings
+from builder_agent.spool.quota import Pressure
 
 SOURCE = "enginetrail/build"
 
@@ -28,6 +29,7 @@ class Recording:
         clock: Clock,
         boot_id: str,
         on_closed: Callable[[], None],
+        pressure: Callable[[], Pressure],
     ) -> None:
         self._settings = settings
         self.clock = clock
@@ -49,6 +51,7 @@ class Recording:
             lost_callbacks=lambda: self.monitor.dropped if self.monitor is not None else 0,
             settings=settings.delivery,
             on_closed=on_closed,
+            pressure=pressure,
         )
         self.post = self.delivery.post
         self.cancel = CancelState(clock=clock, post=self.post)

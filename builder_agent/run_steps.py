@@ -54,6 +54,7 @@ class RunSteps:
         self._post = recording.post
         self.artifact = ArtifactWriter(settings.output, settings.run_id, post=self._post, durable=recording.durable)
         self._seen = _Seen()
+        self.recorded = False  # the stream's declared end is durable, and all before it
 
     @property
     def published(self) -> ArtifactPublished | None:
@@ -193,7 +194,7 @@ class RunSteps:
         )
         if plan is not None:
             self._post(plan)
-        self._recording.delivery.close(self._finished(conclusion))
+        self.recorded = self._recording.delivery.close(self._finished(conclusion)).written
         return conclusion
 
     def _finished(self, conclusion: Conclusion) -> RunFinished:

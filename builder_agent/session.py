@@ -22,6 +22,7 @@ from builder_agent.recording import Recording
 from builder_agent.run_steps import RunSteps
 from builder_agent.settings import RunSettings
 from builder_agent.signals import SignalHandlers
+from builder_agent.spool.quota import Pressure
 from builder_agent.worker import Worker
 
 _log = logging.getLogger(__name__)
@@ -59,16 +60,19 @@ class RunSession:
         housekeeping: Callable[[], object] = lambda: None,
         signals: bool = False,
         package: str | None = None,
+        pressure: Callable[[], Pressure] = lambda: "none",
     ) -> None:
         """Start nothing yet.
 
         ``on_closed`` runs when no more events will be appended, whether or not all could be;
         ``housekeeping`` is what every start of a home does before its build; ``signals`` installs
         chained handlers for SIGINT and SIGTERM while the run lives; ``package`` says which TensorRT
-        ``monitor`` is for where a process has imported both.
+        ``monitor`` is for where a process has imported both; ``pressure`` says how full the log is.
         """
         self._settings = settings
-        self._recording = Recording(settings, writer=writer, clock=clock, boot_id=boot_id, on_closed=on_closed)
+        self._recording = Recording(
+            settings, writer=writer, clock=clock, boot_id=boot_id, on_closed=on_closed, pressure=pressure
+        )
         self._steps = RunSteps(settings, self._recording)
         self._worker = Worker(f"enginetrail-{settings.run_id[:8]}")
         self._signals = SignalHandlers(self.cancel) if signals else None
@@ -84,6 +88,11 @@ class RunSession:
     def run_id(self) -> str:
         """The run's id."""
         return self._settings.run_id
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the whole stream, its declared end included, is durable."""
+        return self._steps.recorded
 
     @property
     def cancel_state(self) -> CancelState:

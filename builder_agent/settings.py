@@ -20,6 +20,7 @@ class DeliverySettings:
     backlog_events: int = 10_000  # waiting while the log is unavailable; then progress is dropped first
     raw_callbacks: int = 100_000  # callbacks waiting to be counted; about 13 MB. Phases may fill twice as many
     batch_events: int = 256  # events of one append
+    drain_timeout_ns: int = 2 * NS_PER_S  # embedded, with a log behind the spool: what the process's exit waits for it
     close_timeout_ns: int = 2 * NS_PER_S  # run.finished and stream.closed, then the agent gives up visibly
 
 

@@ -8,7 +8,14 @@ from pathlib import Path
 from build_events.events import ProcessExited
 from build_events.state import RunState
 from builder_agent.control import BuildSpec
-from builder_agent.supervisor_ends import EXIT_FAILED, exit_code_of, exit_code_without_run, plan_unseen
+from builder_agent.supervisor_ends import (
+    EXIT_FAILED,
+    EXIT_OK,
+    EXIT_UNRECORDED,
+    exit_code_of,
+    exit_code_without_run,
+    plan_unseen,
+)
 from builder_agent.supervisor_feed import Feed
 from builder_agent.supervisor_observer import Observer
 from builder_agent.supervisor_oom import oom_kills
@@ -76,7 +83,9 @@ def conclude_run(
             watch.record(fact)
     recorded = observer.close()
     state = observer.run_state(main.state)
-    return _result(spec, how, exit_code_of(state), state, recorded=recorded)
+    # The log cannot tell of the engine; the process could: telemetry that fails does not fail a build.
+    exit_code = EXIT_OK if how.exit_code == EXIT_UNRECORDED else exit_code_of(state)
+    return _result(spec, how, exit_code, state, recorded=recorded)
 
 
 def conclude_without_run(spec: BuildSpec, how: Exit, *, watch: Watch, feed: Feed) -> SupervisedResult:

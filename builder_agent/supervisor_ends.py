@@ -7,6 +7,7 @@ from builder_agent.control import CancelMessage
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+EXIT_UNRECORDED = 3  # of the building process only: the engine is published, but the log could not take the run's end
 EXIT_DEADLINE = 124
 EXIT_INTERRUPTED = 130
 EXIT_STOPPED = 143

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from build_events.log import EventReader
+from build_events.log import EventReader, Positions
 from collector import snapshots
 from collector.access import STORE_FILE
 from collector.commit import CollectStats
@@ -20,6 +20,9 @@ from collector.socket_path import make_folder, socket_path
 from collector.store import Store
 
 __all__ = ["CollectStats", "Pace", "collect_once", "follow", "replay"]
+
+
+OnSnapshot = Callable[[Path, Positions], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +42,13 @@ def collect_once(
     *,
     runtime_dir: Path,
     before_ingest: Callable[[], None] = lambda: None,
+    on_snapshot: OnSnapshot | None = None,
 ) -> CollectStats:
     """Take in what stands in the log now, answering queries meanwhile.
 
     ``before_ingest`` runs while the store is held, before the log is read. ``runtime_dir`` is where the
-    query socket lies: the user's runtime folder, or the temporary one.
+    query socket lies: the user's runtime folder, or the temporary one. Where there is an ``on_snapshot``, a
+    snapshot is published for it at the end.
 
     Raises:
         StoreBusyError: another process holds the store; it takes in the log.
@@ -51,7 +56,11 @@ def collect_once(
     """
     with _holding(home, log, views, runtime_dir) as held:
         before_ingest()
-        return held.ingest(lambda: False)
+        done = held.ingest(lambda: False)
+        if on_snapshot is not None:
+            held.on_snapshot = on_snapshot
+            held.publish(None)
+        return done
 
 
 def follow(
@@ -64,12 +73,15 @@ def follow(
     housekeeping: Callable[[], None],
     warn: Callable[[str], None] | None = None,
     pace: Pace | None = None,
+    watch: Callable[[Store], None] | None = None,
+    on_snapshot: OnSnapshot | None = None,
 ) -> CollectStats:
     """Take in the log as it grows and answer queries, until ``stop()``.
 
     ``housekeeping`` runs at the start and every second, in this thread, between commits. A snapshot is
     published at the start, every minute when something changed, and at the end; one that cannot be goes
-    to ``warn``, and ends the collector where there is no ``warn``.
+    to ``warn``, and ends the collector where there is no ``warn``. ``watch`` is shown the store after each
+    look at the log, in this thread; ``on_snapshot`` is given each new snapshot and its positions.
 
     Raises:
         StoreBusyError: another process holds the store.
@@ -77,7 +89,8 @@ def follow(
     """
     chosen = pace or Pace()
     with _holding(home, log, views, runtime_dir) as held:
-        done = _follow(held, chosen, stop, housekeeping, warn)
+        held.on_snapshot = on_snapshot
+        done = _follow(held, chosen, stop, housekeeping, warn, watch=watch or (lambda _: None))
         held.publish(warn)
         return done
 
@@ -111,9 +124,10 @@ class _Held:
 
     def __init__(self, home: Path, store: Store, ingester: Ingester, progress: Progress) -> None:
         self._home = home
-        self._store = store
+        self.store = store
         self._ingester = ingester
         self._published: object = None
+        self.on_snapshot: OnSnapshot | None = None
         self.progress = progress
 
     def ingest(self, stop: Callable[[], bool]) -> CollectStats:
@@ -125,7 +139,9 @@ class _Held:
             snapshots.confirm(self._home)
             return
         try:
-            snapshots.publish(self._store, self._home)
+            path = snapshots.publish(self.store, self._home)
+            if self.on_snapshot is not None:
+                self.on_snapshot(path, self._ingester.positions)
         except SnapshotError as error:
             if warn is None:
                 raise
@@ -140,9 +156,12 @@ def _follow(
     stop: Callable[[], bool],
     housekeeping: Callable[[], None],
     warn: Callable[[str], None] | None,
+    *,
+    watch: Callable[[Store], None],
 ) -> CollectStats:
     housekeeping()
     done = held.ingest(stop)
+    watch(held.store)
     held.publish(warn)
     kept_house = published = time.monotonic()
     while not stop():
@@ -153,6 +172,7 @@ def _follow(
         held.progress.wanted.clear()
         news = held.ingest(stop)
         done += news
+        watch(held.store)
         if time.monotonic() - published >= pace.snapshot_s:
             held.publish(warn)
             published = time.monotonic()

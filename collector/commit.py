@@ -6,7 +6,7 @@ what was settled.  5. Write the rows of touched runs.  6. Move the positions.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -37,8 +37,16 @@ class CollectStats:
         return CollectStats(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
 
-def commit(store: Store, batch: ParsedBatch, noted_at_ns: int) -> CollectStats:
+def commit(
+    store: Store,
+    batch: ParsedBatch,
+    noted_at_ns: int,
+    *,
+    first: Callable[[duckdb.DuckDBPyConnection], None] = lambda _: None,
+) -> CollectStats:
     """Store a batch, read at ``noted_at_ns`` since 1970 UTC: all of it, or nothing.
+
+    ``first`` writes in the same transaction, before the batch.
 
     Raises:
         StoreWriteError: it could not be written; the store must be closed, and holds what it held before.
@@ -49,6 +57,7 @@ def commit(store: Store, batch: ParsedBatch, noted_at_ns: int) -> CollectStats:
         letter.run_id for letter in counted if letter.run_id
     }
     with store.transaction() as db:
+        first(db)
         known = fold_store.load(db, arrived, run_ids)
         reread = _read_the_unreadable(db, known)
         new = new_events(batch.parsed, arrived, {header: item.state.seen for header, item in known.folds.items()})

@@ -1,4 +1,4 @@
--- The store's tables: what the collector writes and the SQL views read. Version 1.
+-- The store's tables: what the collector writes and the SQL views read. Version 2.
 -- Units: *_ns are nanoseconds on the monotonic clock, times are UTC wall clock in nanoseconds.
 -- Names are those of build_events/state.py and build_events/events.py, where each field is explained.
 CREATE SCHEMA store;
@@ -43,6 +43,7 @@ CREATE TABLE store.runs (
     route           VARCHAR,
     mode            VARCHAR,      -- embedded, supervised
     outcome         VARCHAR,      -- null while open
+    late_outcome    VARCHAR,      -- of a fenced run: what its processes said after all; counts for nothing
     retry_of        VARCHAR,      -- run id
     retry_policy    VARCHAR,
     started_at      TIMESTAMP_NS,
@@ -146,7 +147,8 @@ CREATE TABLE store.positions (
     next_offset BIGINT NOT NULL
 );
 
--- Bytes of the log that hold no event of the contract. Grain: (source, offset).
+-- Bytes of the log that hold no event of the contract. Grain: (source, offset) and, where one record holds
+-- several events, each of them that is bad.
 CREATE TABLE store.dead_letters (
     source    VARCHAR NOT NULL,
     "offset"  BIGINT NOT NULL,

@@ -27,7 +27,7 @@ from collector.errors import (
 )
 from collector.fold_tables import COLUMNS
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _SETTINGS = {
     "python_enable_replacements": "false",  # no query reads this process's variables
@@ -63,6 +63,8 @@ class Store:
             StoreIdentityError: it holds another log.
             StoreWriteError: there is no room for it, or no right to write it.
         """
+        if not path.exists() and path != _IN_MEMORY:
+            _make(path, log_identity, views)
         db = connect(path)
         try:
             with _write_errors(path):
@@ -178,6 +180,14 @@ def connect(path: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection
     return db
 
 
+def connect_memory() -> duckdb.DuckDBPyConnection:
+    """Return a connection to an empty database in memory with a store's name, whose settings are still to be locked."""
+    db = duckdb.connect(":memory:", config=dict(_SETTINGS))
+    db.execute(f"ATTACH ':memory:' AS {_DATABASE}")
+    db.execute(f"USE {_DATABASE}")
+    return db
+
+
 def lock_settings(db: duckdb.DuckDBPyConnection) -> None:
     """Let the instance read and write nothing but its own file, whatever a query asks, for the rest of its life."""
     db.execute("SET enable_external_access = false")
@@ -189,6 +199,9 @@ def new_cursor(db: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     cursor = db.cursor()
     cursor.execute(f"USE {_DATABASE}")  # a cursor does not inherit it
     return cursor
+
+
+_IN_MEMORY = Path(":memory:")
 
 
 def _open_error(path: Path, error: duckdb.Error) -> StoreError:
@@ -224,6 +237,21 @@ def _rollback(db: duckdb.DuckDBPyConnection) -> None:
     except duckdb.Error:
         # A commit that failed has ended its transaction already; the first error is the one to report.
         return
+
+
+def _make(path: Path, log_identity: str, views: Sequence[str]) -> None:
+    """Make a store that has its name only when it is whole: half a file, of a full disk, could never be opened."""
+    draft = path.with_name(f".{path.name}.new")
+    for leftover in (draft, draft.with_name(f"{draft.name}.wal")):
+        leftover.unlink(missing_ok=True)
+    with _write_errors(path):
+        db = connect(draft)
+        try:
+            _prepare(db, path, log_identity, views)
+            db.execute("CHECKPOINT")
+        finally:
+            db.close()
+    draft.rename(path)
 
 
 def _prepare(db: duckdb.DuckDBPyConnection, path: Path, log_identity: str, views: Sequence[str]) -> None:

@@ -14,10 +14,13 @@ from build_events.events import RetryPolicy
 from build_events.state import ArtifactRow, RunState
 from builder_agent.bootstrap import trace_id_from
 from builder_agent.control import BuildSpec
+from builder_agent.spool.drainer import DrainReport
 from builder_agent.supervisor import Mailbox, SupervisedResult, supervise
 from builder_agent.supervisor_signals import signals_noted
+from enginetrail.draining import start_draining, tell
 from enginetrail.home import Home
 from enginetrail.live import build_view
+from enginetrail.log_choice import SHORT_DRAIN_S, spool_bytes
 from enginetrail.recovery import recover_lost_runs
 from enginetrail.retry import follow_plan
 
@@ -36,6 +39,13 @@ LEGS = ("signalled", "observed", "returned", "cleaned", "exited")
     "--retry-policy", type=click.Choice(POLICIES), help="Policy of the retry.  [default: the plan that run recorded]"
 )
 @click.option("--discard-late", is_flag=True, help="Quarantine an engine that was ready only after a cancellation.")
+@click.option(
+    "--drain",
+    type=click.FloatRange(min=0),
+    default=SHORT_DRAIN_S,
+    show_default=True,
+    help="With a Kafka log: seconds to wait for it after the build.",
+)
 @click.option("--format", "how", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_obj
 def build(
@@ -49,6 +59,7 @@ def build(
     retry_of: str | None,
     retry_policy: RetryPolicy | None,
     discard_late: bool,
+    drain: float,
     how: str,
 ) -> int:
     """Build an engine from the ONNX file MODEL in a child process and record everything.
@@ -58,7 +69,7 @@ def build(
     """
     _check_usage(route, model, output, retry_of, retry_policy)
     recover_lost_runs(home)
-    retried = follow_plan(home.log_folder, retry_of, retry_policy, route) if retry_of is not None else None
+    retried = follow_plan(home, retry_of, retry_policy, route) if retry_of is not None else None
     spec = BuildSpec(
         run_id=ids.random_id(),
         trace_id=trace_id_from(os.environ),
@@ -73,7 +84,9 @@ def build(
         retry_of=retried.run_id if retried else None,
         retry_policy=retried.policy if retried else None,
         discard_late=discard_late,
+        spool_bytes=spool_bytes(home),
     )
+    drainer = start_draining(home, run_first=spec.run_id)
     mailbox = Mailbox(clock=clock.system_clock)
     # Around the printing too: once the build is over a signal changes nothing, and its end is told.
     with signals_noted(lambda source, at: mailbox.request_cancel(source, at=at), clock.system_clock):
@@ -86,8 +99,11 @@ def build(
                 on_output=view.message,
                 mailbox=mailbox,
             )
+        drained = drainer.finish(drain) if drainer else None
+        if drained is not None:
+            tell(home, drained)
         if how == "json":
-            click.echo(json.dumps(_summary(spec, result), ensure_ascii=False))
+            click.echo(json.dumps({**_summary(spec, result), **_waiting(drained)}, ensure_ascii=False))
         elif result.state is not None:
             click.echo(_sentence(result.state))
     return result.exit_code
@@ -122,6 +138,11 @@ def _summary(spec: BuildSpec, result: SupervisedResult) -> dict[str, Any]:
         "complete": state.run.complete if state else None,
         "recorded": result.recorded,
     }
+
+
+def _waiting(drained: DrainReport | None) -> dict[str, int]:
+    """Return how many events of the home the log behind the spool has not acknowledged."""
+    return {} if drained is None else {"events_waiting": drained.waiting}
 
 
 def _latencies(state: RunState | None) -> dict[str, float | str | None] | None:

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from build_events.errors import EngineTrailError
 from enginetrail.home import Home
+from enginetrail.log_choice import choose_log
 
 EXIT_FAULT = 1
 
@@ -23,6 +24,9 @@ COMMANDS = {
     "accept": ("enginetrail.accept", "Judge runs by an acceptance test."),
     "gate": ("enginetrail.gate", "Decide whether a route may be promoted."),
     "evidence": ("enginetrail.evidence", "Record evidence about a route."),
+    "relay": ("enginetrail.relay", "Deliver what waits in the spool of a Kafka log."),
+    "deadletters": ("enginetrail.deadletters", "List records that hold no event, or try them again."),
+    "topics": ("enginetrail.topics", "Make or check the topic of a Kafka log."),
 }
 
 
@@ -57,11 +61,17 @@ class _LazyGroup(click.Group):
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder of the event log and the store.  [default: $ENGINETRAIL_HOME or .enginetrail]",
 )
+@click.option(
+    "--log",
+    metavar="kafka://HOST:PORT/TOPIC",
+    help="Event log.  [default: $ENGINETRAIL_LOG or the one in the home]",
+)
 @click.version_option(package_name="enginetrail")
 @click.pass_context
-def enginetrail(ctx: click.Context, home: Path | None) -> None:
+def enginetrail(ctx: click.Context, home: Path | None, log: str | None) -> None:
     """Observe, cancel, retry and judge TensorRT engine builds."""
-    ctx.obj = Home.from_environment(home, os.environ, command_started_ns=ctx.obj)
+    chosen = choose_log(log, os.environ)
+    ctx.obj = Home.from_environment(home, os.environ, command_started_ns=ctx.obj, kafka=chosen)
 
 
 def run(arguments: Sequence[str], *, started_ns: int) -> int:

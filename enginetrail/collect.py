@@ -1,19 +1,24 @@
 """``enginetrail collect``: the event log into DuckDB."""
 
-import signal
 from pathlib import Path
 
 import click
 
 from analytics.views import view_sql
-from build_events.local_log import LocalLog
-from collector.collect import collect_once, follow, replay
+from build_events.log import EventReader
+from collector.collect import collect_once, replay
 from collector.commit import CollectStats
 from collector.errors import StoreExistsError
+from collector.partitions import has_partitions
+from collector.publish import ALL
+from enginetrail.collector_status import print_status
+from enginetrail.following import follow_group, follow_whole, publisher, warn
 from enginetrail.home import Home
-from enginetrail.recovery import recover_lost_runs
+from enginetrail.log_choice import open_log
+from enginetrail.recovery import settle
 
 REPLAY_NAME = "store.replay.duckdb"
+EXIT_GAP = 1
 
 
 @click.command()
@@ -26,24 +31,67 @@ REPLAY_NAME = "store.replay.duckdb"
     flag_value="",
     help=f"Read the whole log into a new store at this path (default: {REPLAY_NAME} in the home).",
 )
+@click.option("--group", metavar="NAME", help="With --follow and a Kafka log: share its partitions with this group.")
+@click.option(
+    "--publish",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write each snapshot as Parquet into this folder, too, for readers on other hosts.",
+)
+@click.option("--status", "status", is_flag=True, help="Only say how far the store is: lag, rate, dead letters.")
+@click.option("--format", "how", type=click.Choice(["table", "json"]), default="table", help="Of --status.")
 @click.pass_obj
-def collect(home: Home, *, following: bool, target: Path | None) -> None:
-    """Take what is new in the log into the store, exactly once."""
-    if following and target is not None:
-        raise click.UsageError("--follow and --replay exclude each other")
-    log = LocalLog.create(home.log_folder)
+def collect(
+    home: Home,
+    *,
+    following: bool,
+    target: Path | None,
+    group: str | None,
+    publish: Path | None,
+    status: bool,
+    how: str,
+) -> int:
+    """Take what is new in the log into the store, exactly once.
+
+    Exits 1 if records were gone from the log before they could be read; the gap is among the dead letters.
+    """
+    _check_usage(following=following, target=target, group=group, status=status)
+    if status:
+        print_status(home, how)
+        return 0
+    if group is not None:
+        _report(follow_group(home, group, publish), home.folder / "partitions")
+        return 0
+    log = open_log(home)
     if target is not None:
         _replay(home, log, target)
-    elif following:
-        _follow(home, log)
+        return _gaps(log)
+    if home.kafka is not None and has_partitions(home.folder, log.identity()):
+        raise click.UsageError("this home collects by partition: give --follow --group NAME, or another --home")
+    if following:
+        stats = follow_whole(home, log, publish)
     else:
         stats = collect_once(
-            home.folder, log, view_sql(), runtime_dir=home.runtime_dir, before_ingest=lambda: recover_lost_runs(home)
+            home.folder,
+            log,
+            view_sql(),
+            runtime_dir=home.runtime_dir,
+            before_ingest=lambda: settle(home),
+            on_snapshot=publisher(log.identity(), publish, ALL) if publish else None,
         )
-        _report(stats, home.folder / "store.duckdb")
+    _report(stats, home.folder / "store.duckdb")
+    return _gaps(log)
 
 
-def _replay(home: Home, log: LocalLog, target: Path) -> None:
+def _check_usage(*, following: bool, target: Path | None, group: str | None, status: bool) -> None:
+    if following and target is not None:
+        raise click.UsageError("--follow and --replay exclude each other")
+    if group is not None and not following:
+        raise click.UsageError("--group needs --follow: a member that leaves gives its partitions back")
+    if status and (following or target is not None):
+        raise click.UsageError("--status only looks; give it alone")
+
+
+def _replay(home: Home, log: EventReader, target: Path) -> None:
     path = target if target.name else home.folder / REPLAY_NAME
     if not target.name:
         path.unlink(missing_ok=True)  # the default name is ours, and its content comes from the log
@@ -53,21 +101,12 @@ def _replay(home: Home, log: LocalLog, target: Path) -> None:
         raise click.UsageError(str(error)) from None
 
 
-def _follow(home: Home, log: LocalLog) -> None:
-    stopping: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda received, _frame: stopping.append(received))
-    click.echo(f"following {home.log_folder}; stop with Ctrl-C", err=True)
-    stats = follow(
-        home.folder,
-        log,
-        view_sql(),
-        runtime_dir=home.runtime_dir,
-        stop=lambda: bool(stopping),
-        housekeeping=lambda: recover_lost_runs(home),
-        warn=lambda text: click.echo(f"enginetrail: {text}", err=True),
-    )
-    _report(stats, home.folder / "store.duckdb")
+def _gaps(log: EventReader) -> int:
+    """Say what was gone from the log; return the exit code."""
+    gaps: list[str] = getattr(log, "gaps", [])
+    for gap in gaps:
+        warn(gap)
+    return EXIT_GAP if gaps else 0
 
 
 def _report(stats: CollectStats, path: Path) -> None:

@@ -1,16 +1,18 @@
 """Which policy a retry follows: the plan that the retried run recorded, unless another is given."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 
 from build_events.events import RetryPlanned, RetryPolicy, RunStarted
 from build_events.local_log import read_run
+from enginetrail.home import Home
 from enginetrail.run_ids import one_run
 
 # The policies that are a build; the others are something else to do first.
 BUILDS: tuple[RetryPolicy, ...] = ("retry_cold", "retry_with_cache")
+PLAN = "SELECT data FROM events WHERE run_id = ? AND type = ? ORDER BY stream_id, sequence LIMIT 1"
+ROUTE = "SELECT route FROM runs WHERE run_id = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,31 +23,63 @@ class Retry:
     policy: RetryPolicy
 
 
-def follow_plan(log_folder: Path, prefix: str, given: RetryPolicy | None, route: str) -> Retry:
+@dataclass(frozen=True, slots=True)
+class _Retried:
+    """What the log tells of the run to be retried."""
+
+    run_id: str
+    route: str | None
+    plan: RetryPlanned | None
+
+
+def follow_plan(home: Home, prefix: str, given: RetryPolicy | None, route: str) -> Retry:
     """Return what a retry of the run whose id begins with ``prefix`` follows.
 
     Raises:
         click.UsageError: no such run, another route, no plan, or a plan that is no build.
+        EngineTrailError: the run is not in this home's folder, and its log cannot be read.
     """
-    run_id = _resolve(log_folder, prefix)
-    events = [record.event for record in read_run(log_folder, run_id)]
-    started = next((event for event in events if isinstance(event, RunStarted)), None)
-    if started is not None and started.route != route:
-        raise click.UsageError(f"run {run_id} built route {started.route!r}, not {route!r}; a retry keeps the route")
+    run = _in_folder(home, prefix) or _in_store(home, prefix)
+    if run.route is not None and run.route != route:
+        raise click.UsageError(f"run {run.run_id} built route {run.route!r}, not {route!r}; a retry keeps the route")
     if given is not None:
-        return Retry(run_id, given)
-    plan = next((event for event in events if isinstance(event, RetryPlanned)), None)
-    if plan is None:
-        raise click.UsageError(f"run {run_id} recorded no retry plan (did it complete?); give --retry-policy")
-    if plan.policy not in BUILDS:
+        return Retry(run.run_id, given)
+    if run.plan is None:
+        raise click.UsageError(f"run {run.run_id} recorded no retry plan (did it complete?); give --retry-policy")
+    if run.plan.policy not in BUILDS:
         raise click.UsageError(
-            f"run {run_id} plans {plan.policy!r} ({plan.reason}): see `enginetrail show {run_id}`, "
+            f"run {run.run_id} plans {run.plan.policy!r} ({run.plan.reason}): see `enginetrail show {run.run_id}`, "
             "then give --retry-policy to build all the same"
         )
-    return Retry(run_id, plan.policy)
+    return Retry(run.run_id, run.plan.policy)
 
 
-def _resolve(log_folder: Path, prefix: str) -> str:
-    folder = log_folder / "runs"
+def _in_folder(home: Home, prefix: str) -> _Retried | None:
+    """Return the run as the home's own folder holds it; ``None`` where it may be in the log behind it."""
+    folder = home.log_folder / "runs"
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    return one_run(names, prefix)
+    if home.kafka is not None and not any(name.startswith(prefix) for name in names):
+        return None
+    run_id = one_run(names, prefix)
+    events = [record.event for record in read_run(home.log_folder, run_id)]
+    started = next((event for event in events if isinstance(event, RunStarted)), None)
+    plan = next((event for event in events if isinstance(event, RetryPlanned)), None)
+    return _Retried(run_id, started.route if started else None, plan) if events else None
+
+
+def _in_store(home: Home, prefix: str) -> _Retried:
+    """Return the run as the store knows it: a spool keeps none that is delivered."""
+    try:
+        from enginetrail.store import open_store, querying, resolve_run  # noqa: PLC0415 # a worker may have no store
+    except ImportError as error:
+        raise click.UsageError(
+            f"run {prefix!r} is not in {home.log_folder}, and looking further needs {error.name}; "
+            "pip install 'enginetrail[collector,analytics]'"
+        ) from None
+    with open_store(home) as reader:
+        query = querying(reader)
+        run_id = resolve_run(query, prefix)
+        [row] = query(ROUTE, [run_id])
+        plans = query(PLAN, [run_id, RetryPlanned.type])
+    plan = RetryPlanned.model_validate_json(plans[0]["data"]) if plans else None
+    return _Retried(run_id, row["route"], plan)

@@ -1,19 +1,21 @@
 """The store as the commands use it: opened with our views, after the log was taken in."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from typing import Any
 
 import click
 
 from analytics.views import view_sql
-from build_events.local_log import LocalLog
 from collector.access import Reader, open_reader
+from collector.partitions import has_partitions
 from enginetrail.home import Home
-from enginetrail.recovery import recover_lost_runs
+from enginetrail.log_choice import need_kafka, open_log
+from enginetrail.recovery import settle
 from enginetrail.rows import to_rows
 from enginetrail.run_ids import one_run
 
+CATCH_UP_S = 5.0
 Query = Callable[[str, Sequence[object]], list[dict[str, Any]]]
 
 
@@ -23,13 +25,31 @@ def open_store(home: Home) -> AbstractContextManager[Reader]:
     Raises:
         EngineTrailError: another process holds the store and neither answers nor left a snapshot.
     """
+    log = open_log(home)
+    if home.kafka is not None and has_partitions(home.folder, log.identity()):
+        settle(home)
+        return open_partitions(home)
     return open_reader(
         home.folder,
-        LocalLog.create(home.log_folder),
+        log,
         view_sql(),
         runtime_dir=home.runtime_dir,
-        before_ingest=lambda: recover_lost_runs(home),
+        before_ingest=lambda: settle(home),
     )
+
+
+def open_partitions(home: Home, *, take_in: bool = True) -> Reader:
+    """Return a reader of the stores of all partitions as one.
+
+    Raises:
+        EngineTrailError: a partition is collected, but has published nothing yet.
+    """
+    from collector.kafka.reader import KafkaReader  # noqa: PLC0415 # a chosen adapter
+    from collector.union import open_union  # noqa: PLC0415
+
+    settings = need_kafka(home)
+    with closing(KafkaReader(settings.client, settings.topic)) as log:
+        return open_union(home.folder, log, view_sql(), take_in=take_in, wait_s=CATCH_UP_S if take_in else 0.0)
 
 
 def querying(reader: Reader) -> Query:

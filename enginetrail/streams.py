@@ -33,4 +33,9 @@ def _identity() -> dict[str, str]:
 
 
 def _append(home: Home, events: Sequence[Event], header: StreamHeader) -> list[Recorded]:
-    return EventStream(header, LocalLog.create(home.log_folder), clock=clock.system_clock).close(*events)
+    records = EventStream(header, LocalLog.create(home.log_folder), clock=clock.system_clock).close(*events)
+    if home.kafka is not None:
+        from enginetrail.draining import drain_briefly  # noqa: PLC0415 # a chosen adapter
+
+        drain_briefly(home)
+    return records

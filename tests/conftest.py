@@ -2,9 +2,10 @@
 
 from hypothesis import settings
 
+from tests.service_fixtures import environ, kafka, services
 from tests.service_guard import pytest_collection_finish, pytest_runtest_makereport
 
-__all__ = ["pytest_collection_finish", "pytest_runtest_makereport"]
+__all__ = ["environ", "kafka", "pytest_collection_finish", "pytest_runtest_makereport", "services"]
 
 # A disk's fsync and a busy machine would fail a deadline, not the code under test.
 settings.register_profile("enginetrail", deadline=None)

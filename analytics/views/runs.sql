@@ -18,5 +18,6 @@ SELECT
     retry_policy, -- policy that this retry says it follows
     error_type, -- kind of failure, e.g. builder_error, artifact_write
     error_message, -- the builder's own words; "unobserved" where none could be seen
-    main_stream_id -- stream of the building process
+    main_stream_id, -- stream of the building process
+    late_outcome -- of a run that was fenced (lost): what its processes said after all; counts in no gate
 FROM store.runs;

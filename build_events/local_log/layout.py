@@ -1,5 +1,6 @@
 """Names in a log folder: ``{runs|routes}/KEY/STREAM.NNNN.jsonl`` and ``STREAM.lock``.
 
+Where the log is the spool of another one, ``STREAM.drain`` and ``STREAM.cursor`` lie beside them.
 KEY and STREAM are percent-encoded, so no id or route can name a place outside the folder.
 """
 
@@ -15,6 +16,8 @@ Kind = Literal["runs", "routes"]
 KINDS: tuple[Kind, ...] = ("runs", "routes")
 LOCK_SUFFIX = ".lock"
 SEGMENT_SUFFIX = ".jsonl"
+DRAIN_SUFFIX = ".drain"
+CURSOR_SUFFIX = ".cursor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,16 @@ class StreamPlace:
     def lock(self) -> str:
         """The lock file: it exists while the stream has a writer that nobody declared lost."""
         return f"{self.folder}/{self.name}{LOCK_SUFFIX}"
+
+    @property
+    def drain(self) -> str:
+        """The file whose lock the stream's one drainer holds."""
+        return f"{self.folder}/{self.name}{DRAIN_SUFFIX}"
+
+    @property
+    def cursor(self) -> str:
+        """The file that says how far the stream is drained."""
+        return f"{self.folder}/{self.name}{CURSOR_SUFFIX}"
 
     def segment(self, number: int) -> str:
         """Return the path of a segment; they count from 0."""

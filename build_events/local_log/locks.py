@@ -37,6 +37,22 @@ def create(path: str) -> int:
     return descriptor
 
 
+def take_or_create(path: str) -> int | None:
+    """Return a descriptor that holds the lock of a file that is there or made now; ``None`` where it is held.
+
+    Raises:
+        OSError: the file cannot be made.
+    """
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        if not _try(descriptor, fcntl.LOCK_EX):
+            os.close(descriptor)
+            return None
+        if _still_at(path, descriptor):
+            return descriptor
+        os.close(descriptor)  # its holder removed it meanwhile
+
+
 def is_held(path: str) -> bool:
     """Say whether some process holds the stream's lock at this moment."""
     while True:

@@ -12,6 +12,8 @@ from build_events.local_log import locks
 from build_events.local_log.layout import StreamPlace
 from build_events.local_log.storage import sync_folder
 
+ATTEMPTS = 5
+
 
 class OpenStream:
     """The writing end of a stream. One thread owns it.
@@ -79,10 +81,9 @@ class OpenStream:
 
     def _writable_segment(self) -> int:
         if self._lock is None:
-            _make_folder(Path(self.place.folder))
             _let_go_in_forked_children()
             with _forks_wait:
-                self._lock = locks.create(self.place.lock)
+                self._lock = self._create_lock()
                 _open_streams.add(self)
         if self._segment is None or self._spoiled or self._size >= self._segment_bytes:
             self._next_segment()
@@ -91,6 +92,17 @@ class OpenStream:
             self._named = True
         assert self._segment is not None
         return self._segment
+
+    def _create_lock(self) -> int:
+        for attempt in range(ATTEMPTS):
+            _make_folder(Path(self.place.folder))
+            try:
+                return locks.create(self.place.lock)
+            except FileNotFoundError:
+                # A drainer removed the empty folder in between; once the lock is in it, it stays.
+                if attempt + 1 == ATTEMPTS:
+                    raise
+        raise AssertionError
 
     def _next_segment(self) -> None:
         """Create the segment that comes after all there are; the one before is never written again."""

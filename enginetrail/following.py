@@ -1,0 +1,149 @@
+"""``enginetrail collect --follow``: one store, or one per partition as a member of a group."""
+
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from analytics.views import view_sql
+from build_events.log import EventReader, Positions
+from collector.collect import OnSnapshot, follow
+from collector.commit import CollectStats
+from collector.errors import SnapshotError, StoreWriteError
+from collector.publish import ALL, publish_parquet
+from collector.status import StatusWriter
+from collector.steady import SteadyReader
+from collector.store import Store
+from enginetrail.fencing import Fencing
+from enginetrail.home import Home
+from enginetrail.log_choice import need_kafka
+from enginetrail.recovery import recover_lost_runs, settle
+
+RETRY_S = 2.0
+
+
+def warn(text: str) -> None:
+    """Say something on standard error."""
+    click.echo(f"enginetrail: {text}", err=True)
+
+
+class Stop:
+    """True once SIGINT or SIGTERM came."""
+
+    def __init__(self) -> None:
+        self._came = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda _number, _frame: setattr(self, "_came", True))
+
+    def __call__(self) -> bool:
+        """Say whether to end."""
+        return self._came
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    """What is looked at after each read of one store's log."""
+
+    log: SteadyReader
+    status: StatusWriter
+    fencing: Fencing | None
+
+    def look(self, store: Store) -> None:
+        self.status.note(store, at_end=self.log.at_end)
+        if self.fencing is not None:
+            self.fencing.look(store, at_end=self.log.at_end)
+
+
+def follow_whole(home: Home, log: EventReader, publish: Path | None) -> CollectStats:
+    """Take the whole log into the home's store until SIGINT or SIGTERM; a full disk is waited out."""
+    stop, done = Stop(), CollectStats()
+    steady = SteadyReader(log, warn)
+    fencing = Fencing(home, home.kafka, warn) if home.kafka else None
+    watch = _Watch(steady, StatusWriter(home.folder), fencing)
+    click.echo(f"following {home.kafka.url if home.kafka else home.log_folder}; stop with Ctrl-C", err=True)
+    try:
+        while True:
+            try:
+                return done + follow(
+                    home.folder,
+                    steady,
+                    view_sql(),
+                    runtime_dir=home.runtime_dir,
+                    stop=stop,
+                    housekeeping=lambda: settle(home) if steady.at_end else recover_lost_runs(home),
+                    warn=warn,
+                    watch=watch.look,
+                    on_snapshot=publisher(log.identity(), publish, ALL) if publish else None,
+                )
+            except StoreWriteError as error:
+                warn(f"{error} Trying again every {RETRY_S:g} s.")
+            if not _wait(RETRY_S, stop):
+                return done
+    finally:
+        watch.status.close()
+
+
+def follow_group(home: Home, group: str, publish: Path | None) -> CollectStats:
+    """Take in the partitions that the group gives to this process, until SIGINT or SIGTERM."""
+    from collector.kafka.group import GroupCollector, PartitionStore  # noqa: PLC0415 # a chosen adapter
+    from collector.kafka.membership import Membership  # noqa: PLC0415
+    from collector.kafka.reader import KafkaReader  # noqa: PLC0415
+
+    settings = need_kafka(home)
+    stop = Stop()
+    reader = KafkaReader(settings.client, settings.topic)
+    watches: dict[int, _Watch] = {}
+
+    def look(part: PartitionStore) -> None:
+        known = watches.get(part.number)
+        if known is None or known.log is not part.log:  # opened anew: its leases begin anew
+            known = watches[part.number] = _Watch(part.log, StatusWriter(part.folder), Fencing(home, settings, warn))
+        known.look(part.store)
+        while reader.gaps:
+            warn(reader.gaps.pop())
+
+    def published(part: PartitionStore, snapshot: Path) -> None:
+        if publish is not None:
+            publisher(reader.identity(), publish, f"{part.number:04d}")(snapshot, part.ingester.positions)
+
+    click.echo(f"following {settings.url} in group {group}; stop with Ctrl-C", err=True)
+    try:
+        collector = GroupCollector(
+            home=home.folder,
+            reader=reader,
+            member=Membership(settings.client, settings.topic, group),
+            views=view_sql(),
+            warn=warn,
+            watch=look,
+            published=published,
+        )
+        return collector.follow(stop=stop, housekeeping=lambda: settle(home))
+    finally:
+        reader.close()
+        for watch in watches.values():
+            watch.status.close()
+
+
+def publisher(identity: str, folder: Path, partition: str) -> OnSnapshot:
+    """Return what publishes each snapshot as Parquet, and says so where it cannot."""
+
+    def publish(snapshot: Path, positions: Positions) -> None:
+        try:
+            publish_parquet(snapshot, folder, log_identity=identity, partition=partition, positions=positions)
+        except SnapshotError as error:
+            warn(str(error))
+
+    return publish
+
+
+def _wait(seconds: float, stop: Callable[[], bool]) -> bool:
+    """Wait; say whether to go on."""
+    deadline = time.monotonic() + seconds
+    while not stop():
+        if time.monotonic() >= deadline:
+            return True
+        time.sleep(0.05)
+    return False
