@@ -135,8 +135,7 @@ class _Held:
 
     def publish(self, warn: Callable[[str], None] | None) -> None:
         """Publish a snapshot if anything was committed since the last one."""
-        if self._published is self._ingester.positions:
-            snapshots.confirm(self._home)
+        if self._published is self._ingester.positions and snapshots.confirm(self._home):
             return
         try:
             path = snapshots.publish(self.store, self._home)
@@ -170,13 +169,14 @@ def _follow(
             housekeeping()
             kept_house = began
         held.progress.wanted.clear()
+        looking = time.monotonic()
         news = held.ingest(stop)
+        looked_s = time.monotonic() - looking
         done += news
         watch(held.store)
-        if time.monotonic() - published >= pace.snapshot_s:
+        if looking - published >= pace.snapshot_s:
             held.publish(warn)
-            published = time.monotonic()
-        looked_s = time.monotonic() - began
+            published = looking
         idle_s = looked_s * (1 / pace.poll_share - 1) if news.records == 0 else 0.0
         held.progress.wanted.wait(max(pace.poll_s - looked_s, idle_s))
     return done

@@ -1,5 +1,6 @@
 """A copy of the store for readers that cannot reach its holder."""
 
+import os
 import subprocess
 import sys
 import time
@@ -46,9 +47,13 @@ def publish(store: Store, home: Path) -> Path:
     return target
 
 
-def confirm(home: Path) -> None:
-    """Say that the home's snapshot is still what the store holds."""
-    (home / SNAPSHOT_FILE).touch()
+def confirm(home: Path) -> bool:
+    """Say that the home's snapshot is still what the store holds; ``False`` where there is none."""
+    try:
+        os.utime(home / SNAPSHOT_FILE)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def age_s(home: Path) -> float | None:

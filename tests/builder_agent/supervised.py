@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -25,12 +24,6 @@ from builder_agent.control import BuildSpec
 from builder_agent.supervisor import Mailbox, SupervisedResult, SupervisorSettings, supervise
 
 WAIT_S = 30.0  # bound of every wait; far above what is waited for
-REPEAT = int(os.environ.get("ENGINETRAIL_REPEAT", "3"))
-
-
-def seeds() -> list[int]:
-    """Return one seed for each repetition: they stand in the test's id, so a failure can be repeated."""
-    return [random.SystemRandom().randrange(10**6) for _ in range(REPEAT)]
 
 
 @dataclass

@@ -30,7 +30,8 @@ from build_events.local_log import LocalLog
 from build_events.stream import EventStream
 from builder_agent.output_folder import quarantine, quarantine_folder, temp_path
 from builder_agent.recovery import recover
-from tests.builder_agent.supervised import Place, seeds, wait_until
+from tests.builder_agent.supervised import Place, wait_until
+from tests.seeds import seeds
 
 ENGINE = b"an engine" * 1000
 DIGEST = hashlib.sha256(ENGINE).hexdigest()

@@ -21,10 +21,10 @@ from tests.builder_agent.supervised import (
     children_of,
     is_running,
     own_process,
-    seeds,
     wait_until,
 )
 from tests.models import chain_model, small_model
+from tests.seeds import seeds
 
 MEDIUM = 250  # layers: about 0.5 s of building on two cores
 LARGE = 1500  # about 5 s

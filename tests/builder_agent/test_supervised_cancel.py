@@ -24,8 +24,9 @@ from build_events.events import (
 from builder_agent.ladder import Graces
 from builder_agent.supervisor import Mailbox, SupervisorSettings
 from builder_agent.supervisor_lock import is_supervised
-from tests.builder_agent.supervised import Place, assert_in_order, children_of, seconds, seeds, wait_until
+from tests.builder_agent.supervised import Place, assert_in_order, children_of, seconds, wait_until
 from tests.models import chain_model, small_model
+from tests.seeds import seeds
 
 MEDIUM = 250  # layers: about 0.5 s of building on two cores
 LARGE = 1000  # about 2.8 s, nearly all of it in one silence

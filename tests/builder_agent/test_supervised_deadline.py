@@ -12,8 +12,9 @@ from build_events.envelope import Recorded
 from build_events.events import CancelRequested, CancelSignalled, PhaseStarted, ProcessExited, RunStarted
 from builder_agent.ladder import Graces
 from builder_agent.supervisor import Mailbox, SupervisorSettings
-from tests.builder_agent.supervised import Place, assert_in_order, children_of, seconds, seeds
+from tests.builder_agent.supervised import Place, assert_in_order, children_of, seconds
 from tests.models import chain_model, small_model
+from tests.seeds import seeds
 
 LARGE = 1500  # layers: about 5 s of building, silent from 0.3 s on
 BAR_NS = 250 * NS_PER_MS  # from the deadline to reaped, swept and recorded

@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.builder_agent.supervised import seeds
 from tests.enginetrail.conftest import Build, Cli
+from tests.seeds import seeds
 
 HOLD = 4
 SILENT_S = 2.0  # of the large model's build, from its first phase
