@@ -11,6 +11,14 @@ REPEAT = int(os.environ.get("ENGINETRAIL_REPEAT", "3"))
 BASE = int(os.environ.get("ENGINETRAIL_SEED") or random.SystemRandom().randrange(10**6))
 
 
+def moments(whole_s: float) -> list[tuple[int, float]]:
+    """Return for each seed a moment of something that takes ``whole_s`` seconds when nobody disturbs it.
+
+    Each lies in its own part of the duration, so that the early, the middle and the late are all met.
+    """
+    return [(seed, whole_s * (number + random.Random(seed).random()) / REPEAT) for number, seed in enumerate(seeds())]
+
+
 def seeds() -> list[int]:
     """Return one seed for each repetition: the base and those after it, the same for every test."""
     return [BASE + number for number in range(REPEAT)]

@@ -16,7 +16,7 @@ import psutil
 from build_events import ids
 from build_events.clock import NS_PER_S, system_clock
 from build_events.envelope import Recorded
-from build_events.events import RunStarted
+from build_events.events import RunFinished, RunStarted
 from build_events.fold import fold_run
 from build_events.local_log import read_run
 from build_events.state import RunState
@@ -94,6 +94,14 @@ class Place:
             mailbox=mailbox,
             settings=settings or SupervisorSettings(),
         )
+
+    def undisturbed_s(self) -> float:
+        """Build once, with nobody disturbing it, and return the seconds from ``run.started`` to ``run.finished``."""
+        result = self.build()
+        assert result.exit_code == 0
+        (first,), (last,) = self.logged(result.run_id, RunStarted), self.logged(result.run_id, RunFinished)
+        self.output.unlink()
+        return (last.monotonic_ns - first.monotonic_ns) / NS_PER_S
 
     def state(self, run_id: str) -> RunState:
         """Return the run as its log tells it."""
