@@ -18,11 +18,11 @@ import pytest
 from build_events.kafka_settings import KafkaSettings
 from builder_agent.spool.drain import waiting_events
 from deploy.services import Services
-from tests.builder_agent.supervised import REPEAT, seeds
 from tests.builder_agent.test_supervised_builds import little_room
 from tests.models import chain_model
 from tests.producer_kafka.conftest import KafkaCli
 from tests.producer_kafka.wire import assert_whole_and_in_order, read_topic, streams
+from tests.seeds import REPEAT, seeds
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(1800)]
 
