@@ -21,6 +21,8 @@ from build_events.events import (
 from build_events.facts import Facts, elapsed_ns
 from build_events.state import PhaseRow, PhaseState, PhaseStatus, RunRow, RunState, StreamRow, StreamState
 
+EXIT_STOPPED = 143  # of a building process that left on SIGTERM: 128 + 15
+
 
 def run_state(run_id: str, streams: Iterable[StreamState], *, dead_letters: int) -> RunState:
     """Return the rows of one run.
@@ -65,7 +67,7 @@ def outcome_by_word(facts: Facts) -> Outcome | None:
         return finished.event.outcome
     exited = facts.first(ProcessExited)
     if exited is not None:
-        return _outcome_of_exit(exited.event)
+        return _outcome_of_exit(exited.event, asked=bool(facts.all(CancelRequested)))
     return "lost" if facts.first(RunLost) else None
 
 
@@ -121,12 +123,20 @@ def _end_seen_by_supervisor(state: StreamState, facts: Facts) -> int | None:
     return None
 
 
-def _outcome_of_exit(event: ProcessExited) -> Outcome:
+def _outcome_of_exit(event: ProcessExited, *, asked: bool) -> Outcome:
     # A child that was told to go and leaves by its exit code went because of that; one that another
     # signal ended (a fault, the kernel's killer) did not.
     if event.signals_sent and (event.signal is None or event.signal in event.signals_sent):
         return "killed"
+    if asked and event.exit_code == EXIT_STOPPED:
+        return "killed"  # the same SIGTERM stopped build and supervisor, as a service manager's does
     return "oom_killed" if event.oom_killed else "crashed"
+
+
+def _how_it_exited(event: ProcessExited) -> str:
+    how = f"signal {event.signal}" if event.signal else f"exit code {event.exit_code}"
+    sent = f"; the supervisor had sent {', '.join(event.signals_sent)}" if event.signals_sent else ""
+    return f"the building process ended by {how}{sent}"
 
 
 def _cancel_came_before_the_end(facts: Facts, finished: Recorded) -> bool:
@@ -172,7 +182,7 @@ def _run_row(
         duration_ns=duration,
         complete=complete,
         artifact_sha256=None if fenced else judged_digest(facts),
-        error_type=finished.event.error_type if finished else None,
-        error_message=finished.event.error_message if finished else None,
+        error_type=finished.event.error_type if finished else outcome if exited else None,
+        error_message=finished.event.error_message if finished else _how_it_exited(exited.event) if exited else None,
         main_stream_id=main[0].stream_id if main else None,
     )

@@ -11,6 +11,7 @@ from build_events.events import RetryPolicy
 from build_events.home import LOG, SPOOL, home_folder
 from build_events.kafka_settings import kafka_settings
 from build_events.local_log import LocalLog
+from build_events.local_log.layout import check_route
 from builder_agent.errors import UsageError
 from builder_agent.kafka.sink import KafkaSink
 from builder_agent.recovery import recover
@@ -52,8 +53,10 @@ def observe(
         UsageError: the arguments contradict each other, or are not UTF-8.
         KafkaSettingsError: ``$ENGINETRAIL_LOG`` or a variable beside it cannot be used.
     """
-    if not route:
-        raise UsageError("route is empty: name the path under review, e.g. resnet50/fp16/sm89")
+    try:
+        check_route(route)
+    except ValueError as error:
+        raise UsageError(f"route: {error}") from None
     if retry_policy is not None and retry_of is None:
         raise UsageError("retry_policy is given without retry_of: name the run that this one retries")
     target = Path(output).absolute()

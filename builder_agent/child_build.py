@@ -21,8 +21,9 @@ from builder_agent.child_requests import Requests
 from builder_agent.child_termination import Termination
 from builder_agent.control import BuildSpec, read_spec
 from builder_agent.errors import ArtifactWriteError, ModelRefusedError, OutputBusyError, OutputFolderError
-from builder_agent.output_folder import lock_path
-from builder_agent.parsing import Parsed, parse, read_model
+from builder_agent.inputs import refuse_input_as_output
+from builder_agent.output_folder import check_target, lock_path
+from builder_agent.parsing import Parsed, check_weights, parse, read_model
 from builder_agent.session import RunSession
 from builder_agent.settings import RunSettings
 from builder_agent.spool.quota import Pressure, SpoolQuota
@@ -53,8 +54,11 @@ def _prepare(spec: BuildSpec) -> tuple[ModuleType, Parsed]:
     Raises:
         EngineTrailError: the build is refused; the text says what, where and what to do next.
     """
-    content = read_model(Path(spec.model))
+    model = Path(spec.model)
+    content = read_model(model)
     check_output(Path(spec.output))
+    check_weights(model)
+    refuse_input_as_output(Path(spec.output), [model])
     trt = backends.load(spec.package)
     logger = trt.Logger(trt.Logger.WARNING)
     return trt, parse(trt, content, Path(spec.model), target=spec.target, logger=logger)
@@ -67,8 +71,7 @@ def check_output(target: Path) -> None:
         OutputFolderError: the folder is missing or cannot be written, or the target is a folder itself.
         OutputBusyError: another build holds the target's lock at this moment.
     """
-    if target.is_dir():
-        raise OutputFolderError(target, "the output is a folder, not a file")
+    check_target(target)
     folder = target.parent
     if not folder.is_dir():
         raise OutputFolderError(folder, "it does not exist")

@@ -25,6 +25,14 @@ class OutputFolderError(AgentError):
         super().__init__(f"output folder {folder}: {why}. Create it or make it writable, then build again.")
 
 
+class OutputIsInputError(UsageError):
+    """The engine would replace a file that it is built from; refused before the run begins."""
+
+    def __init__(self, target: Path, source: Path) -> None:
+        self.target, self.source = target, source
+        super().__init__(f"{target}: the build reads this file ({source}). Give another output.")
+
+
 class OutputBusyError(AgentError):
     """Another build holds the target's lock; refused before the run begins."""
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from build_events.events import InputFile
+from builder_agent.errors import OutputIsInputError
 from builder_agent.onnx_files import ModelFileError, external_files
 from builder_agent.output_folder import sha256_of
 
@@ -31,6 +32,23 @@ def hash_inputs(paths: Iterable[Path | str]) -> tuple[list[InputFile], list[str]
             except OSError:
                 unread.append(f"inputs.{weight.name}")
     return found, unread
+
+
+def refuse_input_as_output(target: Path, paths: Iterable[Path | str]) -> None:
+    """Refuse a target that is one of the files that the build reads, external weights included.
+
+    Raises:
+        OutputIsInputError: publishing would replace that file.
+    """
+    for given in paths:
+        path = Path(given)
+        try:
+            sources = [path, *(external_files(path) if path.suffix == ".onnx" else [])]
+        except (OSError, ModelFileError):
+            sources = [path]  # the build itself will say what is wrong with it
+        for source in sources:
+            if source.exists() and target.exists() and source.samefile(target):
+                raise OutputIsInputError(target, source)
 
 
 def _file(path: Path, role: str) -> InputFile:

@@ -1,5 +1,6 @@
 """Names, lock, inventory and quarantine beside a target: shared by the build, the sweep and the next start."""
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -123,6 +124,26 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def check_target(target: Path) -> None:
+    """Refuse a target that no engine can stand at.
+
+    Raises:
+        OutputFolderError: it is a folder or no regular file, or its name leaves no room for a temporary file's.
+    """
+    try:
+        mode = target.stat().st_mode
+    except OSError as error:
+        mode = None
+        if error.errno == errno.ENAMETOOLONG:
+            raise OutputFolderError(target.parent, f"the name {target.name[:40]!r}... is too long") from None
+    if mode is not None and stat.S_ISDIR(mode):
+        raise OutputFolderError(target, "the output is a folder, not a file")
+    if mode is not None and not stat.S_ISREG(mode):
+        raise OutputFolderError(target, "the output is a device, pipe or socket, which an engine would replace")
+    if len(os.fsencode(temp_path(target, "r" * 36).name)) > _NAME_MAX:
+        raise OutputFolderError(target.parent, f"the name {target.name!r} leaves no room for a temporary file's")
+
+
 class OutputLock:
     """flock on ``lock_path(target)``: held by the process that builds, or by who sweeps after it.
 
@@ -141,7 +162,7 @@ class OutputLock:
             OutputFolderError: the folder is missing or not writable, or the name cannot be used.
             OutputBusyError: another build, of this process or another, holds the lock.
         """
-        self._check_name()
+        check_target(self.target)
         forks.register(self)
         path = lock_path(self.target)
         try:
@@ -165,13 +186,6 @@ class OutputLock:
     def after_fork_in_child(self) -> None:
         """Close the descriptor: the lock would outlive the parent in this child."""
         self.release()
-
-    def _check_name(self) -> None:
-        target = self.target
-        if target.is_dir():
-            raise OutputFolderError(target, "the output is a folder, not a file")
-        if len(os.fsencode(temp_path(target, "r" * 36).name)) > _NAME_MAX:
-            raise OutputFolderError(target.parent, f"the name {target.name!r} leaves no room for a temporary file's")
 
 
 class _File(NamedTuple):

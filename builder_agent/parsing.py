@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from builder_agent.errors import AgentError
+from builder_agent.onnx_files import ModelFileError, external_files
 
 
 class ModelUnreadableError(AgentError):
@@ -45,6 +46,22 @@ def read_model(model: Path) -> bytes:
         return model.read_bytes()
     except OSError as error:
         raise ModelUnreadableError(model, error.strerror or str(error)) from None
+
+
+def check_weights(model: Path) -> None:
+    """Refuse a model whose external weight files are not all there.
+
+    Raises:
+        ModelUnreadableError: a file is missing, or lies where a model may not reach.
+    """
+    try:
+        missing = [path for path in external_files(model) if not path.is_file()]
+    except OSError as error:
+        raise ModelUnreadableError(model, error.strerror or str(error)) from None
+    except ModelFileError:
+        return  # the parser says in its own words what it makes of such bytes
+    if missing:
+        raise ModelUnreadableError(model, f"its external weights are missing: {', '.join(map(str, missing))}")
 
 
 def parse(trt: Any, content: bytes, model: Path, *, target: str | None, logger: Any) -> Parsed:

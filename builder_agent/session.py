@@ -16,6 +16,7 @@ from builder_agent import backends
 from builder_agent.cancellation import CancelRequest, CancelState
 from builder_agent.delivery import Delivery
 from builder_agent.errors import UsageError
+from builder_agent.inputs import refuse_input_as_output
 from builder_agent.monitor import interrupt_source
 from builder_agent.outcome import Conclusion, public_outcome
 from builder_agent.recording import Recording
@@ -173,8 +174,10 @@ class RunSession:
 
         Raises:
             ArtifactWriteError: there is an engine, and it could not be written.
+            OutputIsInputError: the engine would replace one of ``inputs``.
             UsageError: the run has built already.
         """
+        refuse_input_as_output(self._settings.output, inputs)
         self._claim()
         trt = backends.load(backends.package_of(config))
         self._call(lambda: self._steps.build(trt, builder, network, config, inputs=inputs, profiles=profiles))

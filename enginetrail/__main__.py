@@ -23,7 +23,9 @@ def main() -> None:
     signal.signal(signal.SIGINT, _leave)
     from enginetrail.cli import run  # noqa: PLC0415 # after the handler stands
 
-    sys.exit(run(sys.argv[1:], started_ns=started_ns))
+    code = run(sys.argv[1:], started_ns=started_ns)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # what was told stands: a late Ctrl-C changes no exit code
+    sys.exit(code)
 
 
 if __name__ == "__main__":

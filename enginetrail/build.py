@@ -1,6 +1,7 @@
 """``enginetrail build``: one engine, supervised."""
 
 import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -21,8 +22,10 @@ from enginetrail.draining import start_draining, tell
 from enginetrail.home import Home
 from enginetrail.live import build_view
 from enginetrail.log_choice import SHORT_DRAIN_S, spool_bytes
+from enginetrail.output import tell_result
 from enginetrail.recovery import recover_lost_runs
 from enginetrail.retry import follow_plan
+from enginetrail.usage import check_route
 
 POLICIES = get_args(RetryPolicy)
 LEGS = ("signalled", "observed", "returned", "cleaned", "exited")
@@ -67,7 +70,9 @@ def build(
     Exits 0 with an engine, 1 if the builder said no, 2 for wrong usage or input that cannot be read,
     130, 143 or 124 when Ctrl-C, SIGTERM or the deadline ended it.
     """
-    _check_usage(route, model, output, retry_of, retry_policy)
+    if retry_policy is not None and retry_of is None:
+        raise click.UsageError("--retry-policy needs --retry-of RUN")
+    _check_usage(route, model, output, deadline)
     recover_lost_runs(home)
     retried = follow_plan(home, retry_of, retry_policy, route) if retry_of is not None else None
     spec = BuildSpec(
@@ -103,17 +108,16 @@ def build(
         if drained is not None:
             tell(home, drained)
         if how == "json":
-            click.echo(json.dumps({**_summary(spec, result), **_waiting(drained)}, ensure_ascii=False))
+            tell_result(json.dumps({**_summary(spec, result), **_waiting(drained)}, ensure_ascii=False))
         elif result.state is not None:
-            click.echo(_sentence(result.state))
+            tell_result(_sentence(result.state))
     return result.exit_code
 
 
-def _check_usage(route: str, model: Path, output: Path, retry_of: str | None, policy: RetryPolicy | None) -> None:
-    if policy is not None and retry_of is None:
-        raise click.UsageError("--retry-policy needs --retry-of RUN")
-    if not route.strip():
-        raise click.UsageError("--route is empty: name the path under review, e.g. resnet50/fp16/sm89")
+def _check_usage(route: str, model: Path, output: Path, deadline: float | None) -> None:
+    if deadline is not None and not math.isfinite(deadline):
+        raise click.UsageError(f"--deadline {deadline}: give a number of seconds")
+    check_route(route)
     for what, text in (("--route", route), ("MODEL", str(model)), ("--output", str(output))):
         try:
             text.encode()
@@ -136,7 +140,7 @@ def _summary(spec: BuildSpec, result: SupervisedResult) -> dict[str, Any]:
         "error_type": state.run.error_type if state else None,
         "error_message": state.run.error_message if state else None,
         "complete": state.run.complete if state else None,
-        "recorded": result.recorded,
+        "recorded": state is not None and result.recorded,
     }
 
 

@@ -10,6 +10,7 @@ from build_events.codec import decode_event
 from build_events.events import Event, SourceRecorded, ValidationRecorded
 from enginetrail.home import Home
 from enginetrail.streams import append_route_events
+from enginetrail.usage import check_route
 
 EVIDENCE: tuple[type[Event], ...] = (SourceRecorded, ValidationRecorded)
 _TYPES = ", ".join(cls.type for cls in EVIDENCE)
@@ -35,6 +36,7 @@ def record(home: Home, route: str, file: Path) -> None:
 
     FILE holds a JSON array of {"type": ..., "data": {...}}. All are recorded, or none.
     """
+    check_route(route)
     records = append_route_events(home, route, _read(file))
     for item in records[:-1]:  # the last one closes the stream
         click.echo(f"{item.event_id} {item.event.type}")

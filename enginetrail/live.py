@@ -4,7 +4,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import IO, Protocol
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -36,7 +36,7 @@ class BuildView(Protocol):
 def build_view(console: Console) -> Iterator[BuildView]:
     """Yield the live tree on a terminal, else plain lines without control codes."""
     if not console.is_terminal:
-        yield PlainView(console)
+        yield PlainView(console.file)
         return
     tree = LiveView()
     with Live(tree, console=console, refresh_per_second=8):
@@ -46,8 +46,9 @@ def build_view(console: Console) -> Iterator[BuildView]:
 class PlainView:
     """One line for each phase as it starts and finishes."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self._broken = False
         self._depth: dict[int, int] = {}
         self._started_ns: int | None = None
 
@@ -77,8 +78,14 @@ class PlainView:
         self.message(f"{elapsed:8.3f} s  {line}")
 
     def message(self, text: str) -> None:
-        """Print a line."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        """Print a line; where nobody can read any more, e.g. a closed pipe or a full disk, print no more."""
+        if self._broken:
+            return
+        try:
+            self._file.write(f"{text}\n")
+            self._file.flush()
+        except OSError:
+            self._broken = True
 
 
 class LiveView:

@@ -50,6 +50,16 @@ def dynamic_model() -> bytes:
     return _model([helper.make_node("Relu", ["x"], ["y"], name="relu")], ["batch", 8])
 
 
+@functools.cache
+def external_model(location: str = "weights.bin") -> tuple[bytes, bytes]:
+    """Return a model whose one weight lies in a file beside it, and that file's content."""
+    weight = np.ones((8, 8), dtype=np.float32)
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=weight.shape, data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value=location)
+    node = helper.make_node("MatMul", ["x", "w"], ["y"], name="matmul")
+    return _model([node], [1, 8], [tensor]), weight.tobytes()
+
+
 def _model(
     nodes: list[onnx.NodeProto], shape: Sequence[int | str], weights: list[onnx.TensorProto] | None = None
 ) -> bytes:

@@ -20,6 +20,24 @@ DRAIN_SUFFIX = ".drain"
 CURSOR_SUFFIX = ".cursor"
 
 
+NAME_MAX = 255  # bytes of a file name, NAME_MAX of Linux file systems
+
+
+def check_route(route: str) -> None:
+    """Refuse a route that cannot name a folder or stand on one line.
+
+    Raises:
+        ValueError: it is empty, not UTF-8, holds control characters or is too long.
+    """
+    if not route.strip():
+        raise ValueError("it is empty; name the path under review, e.g. resnet50/fp16/sm89")
+    if not route.isprintable():
+        raise ValueError(f"{route!r} holds characters that are not text; give a printable name")
+    length = len(quote(route))
+    if length > NAME_MAX:
+        raise ValueError(f"{route[:40]!r}... is {length} bytes long when percent-encoded, {NAME_MAX} at most")
+
+
 @dataclass(frozen=True, slots=True)
 class StreamPlace:
     """Where one stream lies. ``key`` and ``name`` are as on disk."""

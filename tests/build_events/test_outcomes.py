@@ -59,6 +59,14 @@ def test_killed_means_that_our_signal_ended_it(exited: ProcessExited, outcome: s
     assert _only(_at(exited, 0, 5, stream="observer")).run.outcome == outcome
 
 
+def test_a_sigterm_that_stopped_build_and_supervisor_alike_is_a_kill() -> None:
+    """A service manager signals every process of a service: the child leaves with 143 before its supervisor acts."""
+    asked = _at(CancelRequested(request_id="r", source="service"), 0, 4, stream="observer")
+    left = _at(_exit(exit_code=143), 1, 5, stream="observer")
+    assert _only(asked, left).run.outcome == "killed"
+    assert _only(left).run.outcome == "crashed"
+
+
 def test_the_runs_own_word_counts_before_the_supervisors_and_that_before_lost() -> None:
     """Presence decides, not arrival."""
     lost = _at(RunLost(main_stream_id="a-main"), 0, 9, stream="observer-2")

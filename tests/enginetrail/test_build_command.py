@@ -5,18 +5,20 @@ import json
 import os
 import re
 import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from build_events.local_log import read_run
 from builder_agent.control import BuildSpec
 from builder_agent.supervisor import SupervisedResult
 from enginetrail.cli import run
-from tests.enginetrail.conftest import Build, Cli
-from tests.models import chain_model, small_model
+from tests.enginetrail.conftest import COMMAND, Build, Cli
+from tests.models import chain_model, external_model, small_model
 
 build_module = importlib.import_module("enginetrail.build")
 CONTROL_CODE = re.compile(r"\x1b")
@@ -129,6 +131,7 @@ def test_a_retry_of_nothing_or_of_another_route_is_wrong_usage(cli: Cli, build: 
 def test_refused_input_exits_2_names_what_and_leaves_no_run(cli: Cli) -> None:
     """A missing model, no model, a missing folder, an unknown target: each is told apart, none is a run."""
     (cli.folder / "text.onnx").write_text("this is no model", encoding="utf-8")
+    os.mkfifo(cli.folder / "pipe")
     route = ("--route", "r/fp32/sm89")
     cases = {
         ("build", "none.onnx", "-o", "x.engine", *route): "none.onnx",
@@ -136,6 +139,14 @@ def test_refused_input_exits_2_names_what_and_leaves_no_run(cli: Cli) -> None:
         ("build", "model.onnx", "-o", "missing/x.engine", *route): "missing",
         ("build", "model.onnx", "-o", "x.engine", *route, "--target", "sm12"): "sm12",
         ("build", "model.onnx", "-o", "x.engine", *route, "--deadline", "-1"): "--deadline",
+        ("build", "model.onnx", "-o", "x.engine", *route, "--deadline", "nan"): "--deadline",
+        ("build", "model.onnx", "-o", "x.engine", *route, "--deadline", "inf"): "--deadline",
+        ("build", "model.onnx", "-o", "x.engine", *route, "--retry-of", ""): "no run",
+        ("build", "model.onnx", "-o", f"{'x' * 250}.engine", *route): "too long",
+        ("build", "model.onnx", "-o", "pipe", *route): "pipe",
+        ("build", "model.onnx", "-o", "x.engine", "--route", " "): "route",
+        ("build", "model.onnx", "-o", "x.engine", "--route", "two\nlines"): "route",
+        ("build", "model.onnx", "-o", "x.engine", "--route", "é" * 100): "255",
     }
     for arguments, named in cases.items():
         process = cli(*arguments, code=2)
@@ -154,3 +165,49 @@ def test_a_second_build_to_one_output_is_refused_while_the_first_lives(cli: Cli)
     first.communicate(timeout=60)
     assert first.returncode == 0
     assert [row["outcome"] for row in cli.query("SELECT outcome FROM runs")] == ["completed"]
+
+
+def test_an_output_that_the_build_reads_is_refused_and_the_input_survives(cli: Cli) -> None:
+    """Neither the model nor its external weights are replaced by an engine."""
+    model, weights = external_model()
+    (cli.folder / "external.onnx").write_bytes(model)
+    (cli.folder / "weights.bin").write_bytes(weights)
+    for name, output in (("external.onnx", "external.onnx"), ("external.onnx", "weights.bin")):
+        assert output in cli("build", name, "-o", output, "--route", "r", code=2).stderr
+    assert (cli.folder / "external.onnx").read_bytes() == model
+    assert (cli.folder / "weights.bin").read_bytes() == weights
+    (cli.folder / "weights.bin").unlink()
+    assert "weights.bin" in cli("build", "external.onnx", "-o", "x.engine", "--route", "r", code=2).stderr
+    assert cli.query("SELECT * FROM runs") == []
+
+
+def test_output_that_nobody_reads_changes_no_exit_code(cli: Cli) -> None:
+    """A full disk under the log of a CI job, or a closed pipe, does not make a green build red."""
+    command = [COMMAND, "build", "model.onnx", "-o", "m.engine", "--route", "r"]
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run(command, cwd=cli.folder, env=cli.environment, stdout=full, stderr=full, check=False)
+    assert process.returncode == 0
+    assert [row["outcome"] for row in cli.query("SELECT outcome FROM runs")] == ["completed"]
+
+
+def test_a_service_manager_that_stops_every_process_leaves_a_killed_run(cli: Cli) -> None:
+    """SIGTERM to supervisor and build at once ends as 143, as SIGTERM to the supervisor alone does."""
+    process = cli.start("build", "large.onnx", "-o", "large.engine", "--route", "r/fp32/sm89", "--format", "json")
+    _wait_for_phase(cli, "Determining refit engines")
+    parent = psutil.Process(process.pid)
+    for one in (parent, *parent.children()):
+        one.terminate()
+    output, _ = process.communicate(timeout=60)
+    assert (process.returncode, json.loads(output)["outcome"]) == (143, "killed")
+
+
+def test_a_crash_says_what_ended_the_process(cli: Cli) -> None:
+    """The signal stands in the summary and in ``show``."""
+    process = cli.start("build", "large.onnx", "-o", "large.engine", "--route", "r/fp32/sm89", "--format", "json")
+    run_id = _wait_for_phase(cli, "Determining refit engines")
+    psutil.Process(process.pid).children()[0].kill()
+    output, _ = process.communicate(timeout=60)
+    summary = json.loads(output)
+    assert (process.returncode, summary["outcome"]) == (1, "crashed")
+    assert "SIGKILL" in summary["error_message"]
+    assert "SIGKILL" in cli("show", run_id).stdout

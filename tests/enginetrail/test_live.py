@@ -17,7 +17,7 @@ WIDTH, HEIGHT = 80, 24
 def test_plain_lines_show_every_phase_and_no_control_code(history: list[Recorded]) -> None:
     """A CI log gets one line for each start and each finish, whatever the run's end."""
     output = io.StringIO()
-    view = PlainView(Console(file=output, width=WIDTH))
+    view = PlainView(output)
     for record in history:
         view.event(record)
     lines = output.getvalue().splitlines()
