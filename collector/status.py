@@ -58,7 +58,10 @@ class StatusWriter:
             draft.replace(self._path)
 
     def close(self) -> None:
-        """Take the status away: the collector ends."""
+        """Take the status away: the collector ends. One that another collector wrote meanwhile stays."""
+        status = read_status(self._path.parent)
+        if status is None or status.pid != os.getpid():
+            return
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
 

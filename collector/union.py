@@ -71,13 +71,17 @@ def open_union(
 
     def open_answers() -> UnionAnswers:
         files: list[tuple[Path, str]] = []
+        deadline = time.monotonic() + wait_s
         for number in log.partitions():
             folder = partition_folder(home, identity, number)
-            if not (take_in and _take_in(folder, log, number, views)) and snapshots.age_s(folder) is None:
+            # Somebody else may be taking it in for the first time.
+            while not (take_in and _take_in(folder, log, number, views)) and snapshots.age_s(folder) is None:
+                if time.monotonic() < deadline:
+                    time.sleep(_RETRY_EVERY_S)
+                    continue
                 msg = f"{folder}: the collector of this partition has published no snapshot yet. Ask again in a moment."
                 raise SnapshotError(msg)
             files.append((folder / snapshots.SNAPSHOT_FILE, log.partition(number).identity()))
-        deadline = time.monotonic() + wait_s
         while True:
             answers = _answers(files, views, ends, limits or Limits())
             if not answers.behind or time.monotonic() >= deadline:

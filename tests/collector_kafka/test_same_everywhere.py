@@ -32,8 +32,7 @@ def test_the_local_log_and_kafka_give_the_same_tables(topic: Topic, tmp_path: Pa
     chance = random.Random(7)
     parts = [records[first : first + 29] for records in histories for first in range(0, len(records), 25)]
     chance.shuffle(parts)
-    for part in parts:
-        topic.send(part)
+    topic.send_parts(parts)
     assert undisturbed(topic, tmp_path) == tables_of(tmp_path / "local.duckdb")
 
 

@@ -54,7 +54,11 @@ class Topic:
 
     def send(self, records: Iterable[Recorded]) -> None:
         """Write records as the agent does: batches of one stream, keyed by subject."""
-        self.send_raw(record for records in _by_stream(records) for record in packed(records))
+        self.send_parts([[*records]])
+
+    def send_parts(self, parts: Iterable[Sequence[Recorded]]) -> None:
+        """Write each part as the agent does, one after the other."""
+        self.send_raw(record for part in parts for records in _by_stream(part) for record in packed(records))
 
     @contextmanager
     def producer(self) -> Iterator["Producer"]:
