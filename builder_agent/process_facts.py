@@ -8,7 +8,7 @@ import psutil
 
 from build_events.clock import NS_PER_S
 from build_events.events import ProcessObserved
-from builder_agent import gpu
+from builder_agent.trt import gpu
 
 
 @functools.cache

@@ -14,9 +14,9 @@ from build_events.envelope import Recorded, StreamHeader
 from build_events.events import ArtifactQuarantined, Event, ProcessExited, RetryPlanned, RunLost
 from build_events.local_log import AbandonedStream, LocalLog, read_run, unlocked_streams
 from build_events.stream import EventStream
-from builder_agent.supervisor_ends import plan_unseen
+from builder_agent.files.sweep import inventory_after, is_swept, sweep
+from builder_agent.supervised.ends import plan_unseen
 from builder_agent.supervisor_lock import is_supervised, remove_abandoned_locks
-from builder_agent.sweep import inventory_after, is_swept, sweep
 from builder_agent.unstarted import remove_unstarted
 
 SOURCE = "enginetrail/recovery"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from build_events.events import CleanupFinished, ErrorRecorded, Event, RunStarted
-from builder_agent.output_folder import quarantine, temp_path
+from builder_agent.files.output_folder import quarantine, temp_path
 from builder_agent.settings import RunSettings
 from builder_agent.texts import cut
 

@@ -15,20 +15,20 @@ from build_events.events import (
     RunFinished,
     TimingCacheRecorded,
 )
-from builder_agent import tensorrt_rtx_backend, timing_cache
-from builder_agent.artifact import ArtifactWriter
-from builder_agent.baseline import full_baseline, partial_baseline
-from builder_agent.build_call import watched
 from builder_agent.errors import ArtifactWriteError, ModelRefusedError
+from builder_agent.files.artifact import ArtifactWriter
+from builder_agent.files.output_folder import inventory
 from builder_agent.outcome import Conclusion, Evidence, conclude
-from builder_agent.output_folder import inventory
 from builder_agent.process_facts import observe_process
-from builder_agent.recording import Recording
+from builder_agent.recording.run_recording import Recording
 from builder_agent.retry import plan_retry
 from builder_agent.run_facts import clean_up, degrade, run_started
 from builder_agent.settings import RunSettings
 from builder_agent.texts import cut
-from builder_agent.timing_cache import CacheBefore
+from builder_agent.trt import tensorrt_rtx_backend, timing_cache
+from builder_agent.trt.baseline import full_baseline, partial_baseline
+from builder_agent.trt.build_call import watched
+from builder_agent.trt.timing_cache import CacheBefore
 
 
 @dataclass(slots=True)

@@ -12,18 +12,18 @@ from typing import Any, Self
 from build_events.clock import Clock
 from build_events.events import CancelSource, Outcome
 from build_events.log import EventWriter
-from builder_agent import backends
 from builder_agent.cancellation import CancelRequest, CancelState
-from builder_agent.delivery import Delivery
 from builder_agent.errors import UsageError
-from builder_agent.inputs import refuse_input_as_output
-from builder_agent.monitor import interrupt_source
+from builder_agent.files.inputs import refuse_input_as_output
 from builder_agent.outcome import Conclusion, public_outcome
-from builder_agent.recording import Recording
+from builder_agent.recording.delivery import Delivery
+from builder_agent.recording.monitor import interrupt_source
+from builder_agent.recording.run_recording import Recording
 from builder_agent.run_steps import RunSteps
 from builder_agent.settings import RunSettings
 from builder_agent.signals import SignalHandlers
 from builder_agent.spool.quota import Pressure
+from builder_agent.trt import backends
 from builder_agent.worker import Worker
 
 _log = logging.getLogger(__name__)

@@ -14,10 +14,10 @@ from build_events import clock, ids
 from build_events.events import RetryPolicy
 from build_events.state import ArtifactRow, RunState
 from builder_agent.bootstrap import trace_id_from
-from builder_agent.control import BuildSpec
 from builder_agent.spool.drainer import DrainReport
-from builder_agent.supervisor import Mailbox, SupervisedResult, supervise
-from builder_agent.supervisor_signals import signals_noted
+from builder_agent.supervised.control import BuildSpec
+from builder_agent.supervised.signals import signals_noted
+from builder_agent.supervised.supervise import Mailbox, SupervisedResult, supervise
 from enginetrail.draining import start_draining, tell
 from enginetrail.home import Home
 from enginetrail.live import build_view

@@ -20,8 +20,8 @@ from build_events.events import RunFinished, RunStarted
 from build_events.fold import fold_run
 from build_events.local_log import read_run
 from build_events.state import RunState
-from builder_agent.control import BuildSpec
-from builder_agent.supervisor import Mailbox, SupervisedResult, SupervisorSettings, supervise
+from builder_agent.supervised.control import BuildSpec
+from builder_agent.supervised.supervise import Mailbox, SupervisedResult, SupervisorSettings, supervise
 
 WAIT_S = 30.0  # bound of every wait; far above what is waited for
 

@@ -21,9 +21,9 @@ from build_events.events import (
     Event,
     InventoryEntry,
 )
-from builder_agent.artifact import CHUNK_BYTES, ArtifactWriter
 from builder_agent.errors import ArtifactWriteError, OutputBusyError, OutputFolderError
-from builder_agent.output_folder import (
+from builder_agent.files.artifact import CHUNK_BYTES, ArtifactWriter
+from builder_agent.files.output_folder import (
     LISTED_FILES,
     OutputLock,
     inventory,
@@ -126,7 +126,7 @@ def test_a_full_disk_leaves_the_target_and_no_temporary_file(tmp_path: Path) -> 
     code = f"""
 import resource, signal, sys
 from pathlib import Path
-from builder_agent.artifact import ArtifactWriter
+from builder_agent.files.artifact import ArtifactWriter
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 events = []

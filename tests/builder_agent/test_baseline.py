@@ -7,9 +7,9 @@ import pytest
 import tensorrt_rtx as trt
 
 from build_events.events import BaselineRecorded
-from builder_agent import backends, timing_cache
-from builder_agent.baseline import address_randomized, full_baseline, partial_baseline
 from builder_agent.errors import BackendError
+from builder_agent.trt import backends, timing_cache
+from builder_agent.trt.baseline import address_randomized, full_baseline, partial_baseline
 from tests import models
 from tests.builder_agent.builds import Objects, objects
 

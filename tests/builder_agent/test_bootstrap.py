@@ -12,7 +12,7 @@ from build_events import fold
 from build_events.events import ArtifactQuarantined, RunLost
 from builder_agent.bootstrap import trace_id_from
 from builder_agent.errors import UsageError
-from builder_agent.output_folder import temp_path, temporaries
+from builder_agent.files.output_folder import temp_path, temporaries
 from tests.builder_agent.builds import folded, of_type, records_at
 from tests.builder_agent.test_observe_signals import ROOT, host
 

@@ -22,7 +22,14 @@ from build_events.events import (
     StreamClosed,
 )
 from build_events.local_log import LocalLog
-from builder_agent.control import BuildSpec, CancelMessage, ControlError, read_cancels, read_spec, write_message
+from builder_agent.supervised.control import (
+    BuildSpec,
+    CancelMessage,
+    ControlError,
+    read_cancels,
+    read_spec,
+    write_message,
+)
 from tests.builder_agent.supervised import WAIT_S, Place, is_running, wait_until
 from tests.models import chain_model, small_model
 
@@ -34,7 +41,7 @@ LARGE = 1500  # about 5 s
 def child(spec: BuildSpec | None, *, parent: int | None = None) -> Iterator[tuple["subprocess.Popen[str]", int]]:
     """Start a building process and yield it with the writing end of its pipe; nothing of it is left."""
     read_end, write_end = os.pipe()
-    command = [sys.executable, "-m", "builder_agent.child", str(read_end), str(parent or os.getpid())]
+    command = [sys.executable, "-m", "builder_agent.supervised.child", str(read_end), str(parent or os.getpid())]
     process = subprocess.Popen(command, pass_fds=(read_end,), stderr=subprocess.PIPE, text=True)
     os.close(read_end)
     try:
@@ -76,7 +83,7 @@ def test_a_pipe_that_ends_before_the_specification_ends_the_child(tmp_path: Path
     """Without a specification there is nothing to build, and nothing is left."""
     read_end, write_end = os.pipe()
     os.close(write_end)
-    command = [sys.executable, "-m", "builder_agent.child", str(read_end), str(os.getpid())]
+    command = [sys.executable, "-m", "builder_agent.supervised.child", str(read_end), str(os.getpid())]
     done = subprocess.run(command, pass_fds=(read_end,), cwd=tmp_path, timeout=WAIT_S, check=False)
     os.close(read_end)
     assert done.returncode == 1
@@ -114,7 +121,7 @@ def test_the_end_of_the_pipe_is_a_request(tmp_path: Path) -> None:
     place = Place(tmp_path, chain_model(MEDIUM))
     spec = place.spec()
     read_end, write_end = os.pipe()
-    command = [sys.executable, "-m", "builder_agent.child", str(read_end), str(os.getpid())]
+    command = [sys.executable, "-m", "builder_agent.supervised.child", str(read_end), str(os.getpid())]
     with subprocess.Popen(command, pass_fds=(read_end,)) as process:
         os.close(read_end)
         LocalLog.create(place.log)
@@ -150,7 +157,7 @@ def test_sigterm_waits_for_the_end_of_a_no_cancel_zone(tmp_path: Path) -> None:
         "import pathlib, sys, time\n"
         "from build_events.clock import boot_id, system_clock\n"
         "from build_events.log import InMemoryEventLog\n"
-        "from builder_agent.child_termination import Termination\n"
+        "from builder_agent.supervised.child_termination import Termination\n"
         "from builder_agent.session import RunSession\n"
         "from builder_agent.settings import RunSettings\n"
         "output = pathlib.Path(sys.argv[1]) / 'out.engine'\n"
@@ -211,7 +218,7 @@ def test_a_child_is_gone_when_its_parent_is(tmp_path: Path) -> None:
     code = (
         "import os, subprocess, sys\n"
         "r, w = os.pipe()\n"
-        "c = subprocess.Popen([sys.executable, '-m', 'builder_agent.child', str(r), str(os.getpid())],"
+        "c = subprocess.Popen([sys.executable, '-m', 'builder_agent.supervised.child', str(r), str(os.getpid())],"
         " pass_fds=(r,), start_new_session=True)\n"
         "os.write(w, sys.argv[1].encode() + b'\\n')\n"
         "print(c.pid, flush=True)\n"

@@ -25,8 +25,8 @@ from build_events.events import (
 )
 from build_events.log import EventWriter, InMemoryEventLog
 from build_events.stream import EventStream
-from builder_agent.delivery import Delivery
-from builder_agent.phases import FINISH, START, STEP, PhaseTracker
+from builder_agent.recording.delivery import Delivery
+from builder_agent.recording.phases import FINISH, START, STEP, PhaseTracker
 from builder_agent.settings import DeliverySettings
 from tests.builder_agent.builds import of_type, records, until
 

@@ -7,11 +7,11 @@ import pytest
 import tensorrt_rtx as trt
 
 from build_events.events import ErrorRecorded
-from builder_agent.build_call import NETWORK_NAME, watched
 from builder_agent.cancellation import CancelState
-from builder_agent.errors_recorder import RECORDED, ErrorRecorder
-from builder_agent.monitor import Callbacks, monitor_class
+from builder_agent.recording.monitor import Callbacks, monitor_class
 from builder_agent.texts import MESSAGE_BYTES, cut
+from builder_agent.trt.build_call import NETWORK_NAME, watched
+from builder_agent.trt.errors_recorder import RECORDED, ErrorRecorder
 from tests import models
 from tests.builder_agent.builds import ManualClock, logger, objects
 

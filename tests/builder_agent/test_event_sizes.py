@@ -8,10 +8,10 @@ from build_events import codec, ids
 from build_events.clock import Instant
 from build_events.envelope import Recorded, StreamHeader
 from build_events.events import BaselineRecorded, CancelRequested, ErrorRecorded, Event, PhaseStarted
-from builder_agent import builder_config
 from builder_agent.cancellation import CancelState
-from builder_agent.phases import FINISH, START, PhaseTracker
+from builder_agent.recording.phases import FINISH, START, PhaseTracker
 from builder_agent.texts import MESSAGE_BYTES, cut
+from builder_agent.trt import builder_config
 from tests import models
 from tests.builder_agent.builds import objects
 from tests.builder_agent.test_baseline import baseline

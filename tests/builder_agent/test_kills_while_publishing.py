@@ -18,7 +18,7 @@ from build_events.events import (
     StreamClosed,
 )
 from build_events.local_log import read_run
-from builder_agent.output_folder import sha256_of, temp_path
+from builder_agent.files.output_folder import sha256_of, temp_path
 from builder_agent.recovery import recover
 from tests.builder_agent.builds import folded, of_type, records_at
 from tests.builder_agent.hosts.publishing import SIZE

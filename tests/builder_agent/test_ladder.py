@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build_events.clock import NS_PER_S
-from builder_agent.ladder import Graces, History, ladder
+from builder_agent.supervised.ladder import Graces, History, ladder
 
 GRACES = Graces()
 moments = st.integers(min_value=0, max_value=100 * NS_PER_S)

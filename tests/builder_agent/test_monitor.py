@@ -9,9 +9,9 @@ import pytest
 import tensorrt_rtx as trt
 
 from build_events.clock import system_clock
-from builder_agent.callback_guard import Guards
 from builder_agent.cancellation import CancelState
-from builder_agent.monitor import CallbackFault, Callbacks, interrupt_source, monitor_class
+from builder_agent.recording.callback_guard import Guards
+from builder_agent.recording.monitor import CallbackFault, Callbacks, interrupt_source, monitor_class
 
 
 class Bench:

@@ -28,7 +28,7 @@ from build_events.events import (
     StreamClosed,
     TimingCacheRecorded,
 )
-from builder_agent.output_folder import temp_path
+from builder_agent.files.output_folder import temp_path
 from tests import models
 from tests.builder_agent.builds import folded, objects, of_type, records_at
 

@@ -26,7 +26,7 @@ from build_events.events import (
     StreamClosed,
 )
 from build_events.log import InMemoryEventLog
-from builder_agent.output_folder import temporaries
+from builder_agent.files.output_folder import temporaries
 from builder_agent.session import BuildResult, RunSession
 from builder_agent.settings import RunSettings
 from tests import models

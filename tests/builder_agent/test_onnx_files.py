@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from builder_agent.inputs import hash_inputs
-from builder_agent.onnx_files import ModelFileError, external_files
-from builder_agent.output_folder import sha256_of
+from builder_agent.files.inputs import hash_inputs
+from builder_agent.files.onnx_files import ModelFileError, external_files
+from builder_agent.files.output_folder import sha256_of
 from tests import models
 from tests.builder_agent.builds import model_in_wheel
 

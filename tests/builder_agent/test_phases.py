@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build_events.events import CancelObserved, ErrorRecorded, Event, PhaseFinished, PhaseProgressed, PhaseStarted
-from builder_agent.phases import FINISH, START, STEP, PhaseFact, PhaseTracker, Raw
+from builder_agent.recording.phases import FINISH, START, STEP, PhaseFact, PhaseTracker, Raw
 
 INTERVAL_NS = 500
 

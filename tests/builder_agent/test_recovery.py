@@ -28,7 +28,7 @@ from build_events.events import (
 )
 from build_events.local_log import LocalLog
 from build_events.stream import EventStream
-from builder_agent.output_folder import quarantine, quarantine_folder, temp_path
+from builder_agent.files.output_folder import quarantine, quarantine_folder, temp_path
 from builder_agent.recovery import recover
 from tests.builder_agent.supervised import Place, wait_until
 from tests.seeds import seeds

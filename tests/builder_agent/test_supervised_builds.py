@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from build_events.events import BaselineRecorded, ErrorRecorded, PhaseStarted, ProcessExited, RetryPlanned
-from builder_agent.control import BuildSpec
-from builder_agent.output_folder import lock_path
+from builder_agent.files.output_folder import lock_path
+from builder_agent.supervised.control import BuildSpec
 from tests.builder_agent.supervised import Place, assert_in_order, children_of
 from tests.models import dynamic_model, small_model, unsupported_model
 

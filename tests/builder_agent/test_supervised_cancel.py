@@ -21,8 +21,8 @@ from build_events.events import (
     RunFinished,
     RunStarted,
 )
-from builder_agent.ladder import Graces
-from builder_agent.supervisor import Mailbox, SupervisorSettings
+from builder_agent.supervised.ladder import Graces
+from builder_agent.supervised.supervise import Mailbox, SupervisorSettings
 from builder_agent.supervisor_lock import is_supervised
 from tests.builder_agent.supervised import Place, assert_in_order, children_of, seconds, wait_until
 from tests.models import chain_model, small_model

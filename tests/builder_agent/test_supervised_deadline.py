@@ -10,8 +10,8 @@ import pytest
 from build_events.clock import NS_PER_MS, system_clock
 from build_events.envelope import Recorded
 from build_events.events import CancelRequested, CancelSignalled, PhaseStarted, ProcessExited, RunStarted
-from builder_agent.ladder import Graces
-from builder_agent.supervisor import Mailbox, SupervisorSettings
+from builder_agent.supervised.ladder import Graces
+from builder_agent.supervised.supervise import Mailbox, SupervisorSettings
 from tests.builder_agent.supervised import Place, assert_in_order, children_of, seconds
 from tests.models import chain_model, small_model
 from tests.seeds import seeds

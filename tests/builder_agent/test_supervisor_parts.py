@@ -10,14 +10,14 @@ import pytest
 
 from build_events.clock import NS_PER_MS, NS_PER_S, Instant, system_clock
 from build_events.events import CancelSource
-from builder_agent.control import CancelMessage
 from builder_agent.errors import UsageError
-from builder_agent.supervisor import Mailbox, supervise
-from builder_agent.supervisor_ends import exit_code_without_run, plan_unseen
-from builder_agent.supervisor_feed import Feed
+from builder_agent.supervised.control import CancelMessage
+from builder_agent.supervised.ends import exit_code_without_run, plan_unseen
+from builder_agent.supervised.feed import Feed
+from builder_agent.supervised.memory_kills import oom_kills
+from builder_agent.supervised.signals import signals_noted
+from builder_agent.supervised.supervise import Mailbox, supervise
 from builder_agent.supervisor_lock import SupervisorLock, is_supervised, lock_path, remove_abandoned_locks
-from builder_agent.supervisor_oom import oom_kills
-from builder_agent.supervisor_signals import signals_noted
 from tests.builder_agent.supervised import Place, is_running, wait_until
 from tests.models import small_model
 
@@ -27,7 +27,7 @@ def test_a_grandchild_goes_with_the_build(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(
         "import os, pathlib, subprocess, sys\n"
-        "if 'builder_agent.child' in sys.orig_argv:\n"
+        "if 'builder_agent.supervised.child' in sys.orig_argv:\n"
         "    pid = subprocess.Popen(['sleep', '300']).pid\n"
         f"    pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(pid))\n",
         encoding="utf-8",

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from build_events.local_log import read_run
-from builder_agent.control import BuildSpec
-from builder_agent.supervisor import SupervisedResult
+from builder_agent.supervised.control import BuildSpec
+from builder_agent.supervised.supervise import SupervisedResult
 from enginetrail.cli import run
 from tests.enginetrail.conftest import COMMAND, Build, Cli
 from tests.models import chain_model, external_model, small_model

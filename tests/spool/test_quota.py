@@ -7,7 +7,7 @@ import pytest
 from build_events.clock import Instant
 from build_events.events import CancelRequested, CleanupFinished, Event
 from build_events.kafka_settings import KafkaSettingsError
-from builder_agent.backlog import Backlog, Waiting
+from builder_agent.recording.backlog import Backlog, Waiting
 from builder_agent.spool.quota import DEFAULT_BYTES, Pressure, SpoolQuota, spool_limit
 from tests.spool.test_drain import one_run
 

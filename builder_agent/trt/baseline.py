@@ -12,10 +12,10 @@ import rfc8785
 from pydantic import JsonValue
 
 from build_events.events import BaselineRecorded, InputFile
-from builder_agent import backends, builder_config
-from builder_agent.gpu import GpuFacts, gpu_facts
-from builder_agent.inputs import hash_inputs
+from builder_agent.files.inputs import hash_inputs
 from builder_agent.texts import MESSAGE_BYTES, cut
+from builder_agent.trt import backends, builder_config
+from builder_agent.trt.gpu import GpuFacts, gpu_facts
 
 _FROM_THE_CONFIG = ["targets", "network_kind", "network_flags", "builder_config"]
 _FROM_THE_INPUTS = ["inputs", "build_config_hash"]

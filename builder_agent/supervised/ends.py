@@ -2,7 +2,7 @@
 
 from build_events.events import CancelSource, Outcome, RetryPlanned
 from build_events.state import CancellationRow, RunState
-from builder_agent.control import CancelMessage
+from builder_agent.supervised.control import CancelMessage
 
 EXIT_OK = 0
 EXIT_FAILED = 1

@@ -10,7 +10,7 @@ from types import FrameType
 
 from build_events.clock import NS_PER_S
 from builder_agent.session import RunSession
-from builder_agent.supervisor_ends import EXIT_STOPPED
+from builder_agent.supervised.ends import EXIT_STOPPED
 
 _ZONE_POLL_S = 0.002
 _FLUSH_SHARE = 0.8  # of the time that is left until SIGKILL

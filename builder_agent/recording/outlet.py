@@ -9,7 +9,7 @@ from build_events.envelope import Recorded
 from build_events.events import Event, StreamClosed
 from build_events.log import EventWriter
 from build_events.stream import EventStream
-from builder_agent.backlog import Backlog, Waiting
+from builder_agent.recording.backlog import Backlog, Waiting
 from builder_agent.settings import DeliverySettings
 from builder_agent.spool.quota import Pressure
 

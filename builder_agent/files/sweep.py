@@ -19,7 +19,7 @@ from build_events.events import (
     Event,
     RunStarted,
 )
-from builder_agent.output_folder import inventory, quarantine, quarantine_folder, sha256_of, temp_path
+from builder_agent.files.output_folder import inventory, quarantine, quarantine_folder, sha256_of, temp_path
 
 E = TypeVar("E", bound=Event)
 _REASON = "the build ended without saying what this file is"

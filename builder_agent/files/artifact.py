@@ -15,9 +15,9 @@ from build_events.events import (
     ArtifactRemoved,
     Event,
 )
-from builder_agent.engine_file import EngineFileError, layout_checks
 from builder_agent.errors import ArtifactWriteError
-from builder_agent.output_folder import OutputLock, quarantine, sha256_of, sync_folder, temp_path
+from builder_agent.files.output_folder import OutputLock, quarantine, sha256_of, sync_folder, temp_path
+from builder_agent.trt.engine_file import EngineFileError, layout_checks
 
 CHUNK_BYTES = 16 << 20  # one write of a whole engine holds the interpreter lock for long; 16 MiB, 2 ms
 

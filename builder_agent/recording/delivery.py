@@ -26,9 +26,9 @@ from build_events.events import CancelState, ErrorRecorded, Event, HeartbeatReco
 from build_events.log import EventWriter
 from build_events.stream import EventStream
 from builder_agent import forks
-from builder_agent.monitor import CallbackFault
-from builder_agent.outlet import Outlet
-from builder_agent.phases import PhaseFact, PhaseTracker, Raw
+from builder_agent.recording.monitor import CallbackFault
+from builder_agent.recording.outlet import Outlet
+from builder_agent.recording.phases import PhaseFact, PhaseTracker, Raw
 from builder_agent.settings import DeliverySettings
 from builder_agent.spool.quota import Pressure
 from builder_agent.texts import cut

@@ -8,10 +8,10 @@ from build_events.envelope import StreamHeader
 from build_events.log import EventWriter
 from build_events.stream import EventStream
 from builder_agent.cancellation import CancelState
-from builder_agent.delivery import Delivery
-from builder_agent.monitor import Callbacks, monitor_class
-from builder_agent.phases import PhaseTracker
 from builder_agent.process_facts import observe_process
+from builder_agent.recording.delivery import Delivery
+from builder_agent.recording.monitor import Callbacks, monitor_class
+from builder_agent.recording.phases import PhaseTracker
 from builder_agent.settings import RunSettings
 from builder_agent.spool.quota import Pressure
 

@@ -12,19 +12,19 @@ from pathlib import Path
 from build_events.clock import NS_PER_MS, NS_PER_S, Clock
 from build_events.envelope import Recorded
 from build_events.local_log import LocalLog
-from builder_agent.control import BuildSpec
 from builder_agent.errors import UsageError
-from builder_agent.ladder import Graces
-from builder_agent.supervisor_conclusion import SupervisedResult, conclude_run, conclude_without_run, memory_kills
-from builder_agent.supervisor_feed import Feed
+from builder_agent.supervised.child_output import ChildOutput
+from builder_agent.supervised.conclusion import SupervisedResult, conclude_run, conclude_without_run, memory_kills
+from builder_agent.supervised.control import BuildSpec
+from builder_agent.supervised.feed import Feed
+from builder_agent.supervised.ladder import Graces
+from builder_agent.supervised.mailbox import Mailbox
+from builder_agent.supervised.main_stream import MainStream
+from builder_agent.supervised.observer import Observer
+from builder_agent.supervised.process import ChildProcess
+from builder_agent.supervised.signals import signals_noted
+from builder_agent.supervised.watch import Watch
 from builder_agent.supervisor_lock import SupervisorLock
-from builder_agent.supervisor_mailbox import Mailbox
-from builder_agent.supervisor_observer import Observer
-from builder_agent.supervisor_output import ChildOutput
-from builder_agent.supervisor_process import ChildProcess
-from builder_agent.supervisor_signals import signals_noted
-from builder_agent.supervisor_view import MainStream
-from builder_agent.supervisor_watch import Watch
 
 __all__ = ["Mailbox", "SupervisedResult", "SupervisorSettings", "supervise"]
 

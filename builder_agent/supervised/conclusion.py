@@ -7,8 +7,9 @@ from pathlib import Path
 
 from build_events.events import ProcessExited
 from build_events.state import RunState
-from builder_agent.control import BuildSpec
-from builder_agent.supervisor_ends import (
+from builder_agent.files.sweep import inventory_after, is_swept, sweep
+from builder_agent.supervised.control import BuildSpec
+from builder_agent.supervised.ends import (
     EXIT_FAILED,
     EXIT_OK,
     EXIT_UNRECORDED,
@@ -16,13 +17,12 @@ from builder_agent.supervisor_ends import (
     exit_code_without_run,
     plan_unseen,
 )
-from builder_agent.supervisor_feed import Feed
-from builder_agent.supervisor_observer import Observer
-from builder_agent.supervisor_oom import oom_kills
-from builder_agent.supervisor_process import Exit
-from builder_agent.supervisor_view import MainStream
-from builder_agent.supervisor_watch import Watch
-from builder_agent.sweep import inventory_after, is_swept, sweep
+from builder_agent.supervised.feed import Feed
+from builder_agent.supervised.main_stream import MainStream
+from builder_agent.supervised.memory_kills import oom_kills
+from builder_agent.supervised.observer import Observer
+from builder_agent.supervised.process import Exit
+from builder_agent.supervised.watch import Watch
 from builder_agent.unstarted import remove_stale_lock, remove_unstarted
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from build_events.events import InputFile
 from builder_agent.errors import OutputIsInputError
-from builder_agent.onnx_files import ModelFileError, external_files
-from builder_agent.output_folder import sha256_of
+from builder_agent.files.onnx_files import ModelFileError, external_files
+from builder_agent.files.output_folder import sha256_of
 
 
 def hash_inputs(paths: Iterable[Path | str]) -> tuple[list[InputFile], list[str]]:

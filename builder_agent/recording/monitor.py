@@ -25,9 +25,9 @@ from typing import Any, Final
 
 from build_events.clock import system_clock
 from build_events.events import CancelSource, ErrorRecorded
-from builder_agent.callback_guard import Guards, guarded, tell_missed
 from builder_agent.cancellation import CancelState
-from builder_agent.phases import FINISH, START, STEP
+from builder_agent.recording.callback_guard import Guards, guarded, tell_missed
+from builder_agent.recording.phases import FINISH, START, STEP
 from builder_agent.texts import cut
 
 _thread: Final = threading.get_ident

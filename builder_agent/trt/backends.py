@@ -5,8 +5,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from builder_agent import tensorrt_backend, tensorrt_rtx_backend
 from builder_agent.errors import BackendError
+from builder_agent.trt import tensorrt_backend, tensorrt_rtx_backend
 
 # In order of preference where nothing tells which is meant. Both may be installed.
 _BACKENDS: dict[str, Callable[[], ModuleType]] = {

@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import Any, Final
 
 from build_events.events import ErrorRecorded
-from builder_agent.errors_recorder import ErrorRecorder, recorder_class
-from builder_agent.monitor import Callbacks
+from builder_agent.recording.monitor import Callbacks
+from builder_agent.trt.errors_recorder import ErrorRecorder, recorder_class
 
 # A network that nobody named is called after a counter of the process, and the name stands in the
 # engine: eight builds in one process gave eight digests (measured). With one fixed name they are equal.

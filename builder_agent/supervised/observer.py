@@ -13,7 +13,7 @@ from build_events.fold import advance
 from build_events.local_log import LocalLog
 from build_events.run_rows import run_state
 from build_events.state import RunState, StreamState
-from builder_agent.control import BuildSpec
+from builder_agent.supervised.control import BuildSpec
 
 SOURCE = "enginetrail/supervisor"
 

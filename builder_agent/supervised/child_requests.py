@@ -6,8 +6,8 @@ from typing import BinaryIO
 
 from build_events.events import CancelSource
 from builder_agent.cancellation import CancelState
-from builder_agent.control import CancelMessage, ControlError, read_cancels
-from builder_agent.supervisor_ends import cancel_exit_code
+from builder_agent.supervised.control import CancelMessage, ControlError, read_cancels
+from builder_agent.supervised.ends import cancel_exit_code
 
 PARENT_GONE = "the supervisor is gone"
 

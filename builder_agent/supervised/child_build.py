@@ -16,18 +16,18 @@ from build_events.clock import boot_id, system_clock
 from build_events.errors import EngineTrailError
 from build_events.events import ErrorRecorded
 from build_events.local_log import LocalLog
-from builder_agent import backends
-from builder_agent.child_requests import Requests
-from builder_agent.child_termination import Termination
-from builder_agent.control import BuildSpec, read_spec
 from builder_agent.errors import ArtifactWriteError, ModelRefusedError, OutputBusyError, OutputFolderError
-from builder_agent.inputs import refuse_input_as_output
-from builder_agent.output_folder import check_target, lock_path
-from builder_agent.parsing import Parsed, check_weights, parse, read_model
+from builder_agent.files.inputs import refuse_input_as_output
+from builder_agent.files.output_folder import check_target, lock_path
 from builder_agent.session import RunSession
 from builder_agent.settings import RunSettings
 from builder_agent.spool.quota import Pressure, SpoolQuota
-from builder_agent.supervisor_ends import EXIT_FAILED, EXIT_OK, EXIT_UNRECORDED, EXIT_USAGE, cancel_exit_code
+from builder_agent.supervised.child_requests import Requests
+from builder_agent.supervised.child_termination import Termination
+from builder_agent.supervised.control import BuildSpec, read_spec
+from builder_agent.supervised.ends import EXIT_FAILED, EXIT_OK, EXIT_UNRECORDED, EXIT_USAGE, cancel_exit_code
+from builder_agent.trt import backends
+from builder_agent.trt.parsing import Parsed, check_weights, parse, read_model
 
 
 def run(fd: int) -> int:

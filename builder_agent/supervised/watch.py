@@ -4,13 +4,13 @@ from build_events import ids
 from build_events.clock import NS_PER_S, Clock, Instant
 from build_events.envelope import Recorded
 from build_events.events import CancelRequested, CancelSource, Event
-from builder_agent.control import BuildSpec, CancelMessage
-from builder_agent.ladder import Graces, History, Ladder, Request, ladder
-from builder_agent.supervisor_feed import Feed
-from builder_agent.supervisor_mailbox import Asked, Mailbox
-from builder_agent.supervisor_observer import Observer
-from builder_agent.supervisor_process import ChildProcess, Exit
-from builder_agent.supervisor_view import MainStream
+from builder_agent.supervised.control import BuildSpec, CancelMessage
+from builder_agent.supervised.feed import Feed
+from builder_agent.supervised.ladder import Graces, History, Ladder, Request, ladder
+from builder_agent.supervised.mailbox import Asked, Mailbox
+from builder_agent.supervised.main_stream import MainStream
+from builder_agent.supervised.observer import Observer
+from builder_agent.supervised.process import ChildProcess, Exit
 
 
 class Watch:

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from build_events.events import TimingCacheRecorded
-from builder_agent import tensorrt_rtx_backend
+from builder_agent.trt import tensorrt_rtx_backend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from queue import Empty, SimpleQueue
 
 from build_events.clock import NS_PER_S, Clock, Instant
 from build_events.events import CancelSource
-from builder_agent.supervisor_process import Exit
+from builder_agent.supervised.process import Exit
 from builder_agent.texts import NAME_BYTES, cut
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from builder_agent.errors import AgentError
-from builder_agent.onnx_files import ModelFileError, external_files
+from builder_agent.files.onnx_files import ModelFileError, external_files
 
 
 class ModelUnreadableError(AgentError):

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from build_events.clock import NS_PER_MS, Clock, Instant
-from builder_agent.control import BuildSpec, CancelMessage, write_message
+from builder_agent.supervised.control import BuildSpec, CancelMessage, write_message
 
 _STDERR_FD = 2
 
@@ -152,7 +152,16 @@ class ChildProcess:
 
 def _spawn(read_end: int, stderr: int | None) -> subprocess.Popen[bytes]:
     # -P: a file in the user's folder must not stand in for a module of ours or of the library's.
-    command = [sys.executable, "-P", "-X", "faulthandler", "-m", "builder_agent.child", str(read_end), str(os.getpid())]
+    command = [
+        sys.executable,
+        "-P",
+        "-X",
+        "faulthandler",
+        "-m",
+        "builder_agent.supervised.child",
+        str(read_end),
+        str(os.getpid()),
+    ]
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

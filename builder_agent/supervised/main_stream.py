@@ -10,7 +10,7 @@ from build_events.events import RetryPlanned, RunStarted
 from build_events.fold import advance
 from build_events.local_log import SegmentTail
 from build_events.state import StreamState
-from builder_agent.control import BuildSpec
+from builder_agent.supervised.control import BuildSpec
 
 
 class MainStream:

@@ -1,4 +1,4 @@
-"""Entry of the building process: ``python -m builder_agent.child FD PARENT``.
+"""Entry of the building process: ``python -m builder_agent.supervised.child FD PARENT``.
 
 ``FD`` is the inherited read end of the control pipe, ``PARENT`` the supervisor's process id. Dies
 with its supervisor: that is arranged before anything heavy is imported.
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     fd, parent = (int(argument) for argument in arguments)
     die_with_parent(parent)
     # Late: the imports take longer than anything else before the build.
-    from builder_agent.child_build import run  # noqa: PLC0415
+    from builder_agent.supervised.child_build import run  # noqa: PLC0415
 
     return run(fd)
 

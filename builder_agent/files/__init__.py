@@ -1,0 +1,1 @@
+"""The files of a build: inputs, the artifact, what lies at its target."""

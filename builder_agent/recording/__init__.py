@@ -1,0 +1,1 @@
+"""From the builder's callbacks to the main stream."""
