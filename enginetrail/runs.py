@@ -25,4 +25,7 @@ def runs(home: Home, route: str | None, limit: int, how: Format) -> None:
     with open_store(home) as reader:
         table = reader.query(LIST, [route, route, limit])
         warn_if_stale(reader)
-    click.echo(render(to_rows(table), table.column_names, how))
+    rows = to_rows(table)
+    if not rows:
+        click.echo(f"no runs in {home.folder}; `enginetrail build` makes one, --home chooses another", err=True)
+    click.echo(render(rows, table.column_names, how))
