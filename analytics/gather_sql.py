@@ -28,16 +28,16 @@ _SCANS = 6  # so many scans with an equality cost less than one with IN
 _CHAIN = """
 WITH RECURSIVE
 links AS (
-    SELECT run_id AS one, retry_of AS other FROM store.runs WHERE retry_of IS NOT NULL
+    SELECT run_id AS one, retry_of AS other FROM base.runs WHERE retry_of IS NOT NULL
     UNION ALL
-    SELECT retry_of, run_id FROM store.runs WHERE retry_of IS NOT NULL
+    SELECT retry_of, run_id FROM base.runs WHERE retry_of IS NOT NULL
 ),
 chain AS (
-    SELECT run_id FROM store.runs WHERE {given}
+    SELECT run_id FROM base.runs WHERE {given}
     UNION
     SELECT links.other FROM links JOIN chain ON links.one = chain.run_id
 )
-SELECT run_id, route FROM store.runs WHERE run_id IN (SELECT run_id FROM chain)
+SELECT run_id, route FROM base.runs WHERE run_id IN (SELECT run_id FROM chain)
 """
 
 
@@ -48,7 +48,7 @@ def chain_statement(run_ids: Sequence[str]) -> tuple[str, list[object]]:
 
 def route_statement(route: str) -> tuple[str, list[object]]:
     """Return what asks for the row of every run of a route, as ``body``."""
-    return f"SELECT {_object(RunRow)}::VARCHAR AS body FROM store.runs WHERE route = ?", [route]  # noqa: S608 # names of fields
+    return f"SELECT {_object(RunRow)}::VARCHAR AS body FROM base.runs WHERE route = ?", [route]  # noqa: S608 # names of fields
 
 
 def records_statement(stream_ids: Sequence[str]) -> tuple[str, list[object]]:
@@ -63,19 +63,19 @@ def evidence_statement(
     """Return what asks for everything about runs and routes, as ``part`` and ``body``."""
     of_runs: Condition = (_is_in("run_id", run_ids), run_ids)
     parts: list[tuple[str, str, str, Condition]] = [
-        ("run", _object(RunRow), "store.runs", of_runs),
-        ("cancellation", _object(CancellationRow), "store.cancellations", of_runs),
-        ("artifact", _object(ArtifactRow), "store.artifacts", of_runs),
+        ("run", _object(RunRow), "base.runs", of_runs),
+        ("cancellation", _object(CancellationRow), "base.cancellations", of_runs),
+        ("artifact", _object(ArtifactRow), "base.artifacts", of_runs),
     ]
     for condition in (*_each("run_id", run_ids), *_each("route", routes)):
         parts += [
-            ("stream", _object(StreamRow), "store.streams", condition),
-            ("dead_letter", _DEAD_LETTERS, "store.dead_letter_counts", condition),
+            ("stream", _object(StreamRow), "base.streams", condition),
+            ("dead_letter", _DEAD_LETTERS, "base.dead_letter_counts", condition),
             ("event", _EVENT, "events", _of_types(sorted(types), condition)),
             ("decision", _DECISION, "events", _of_types([DecisionRecorded.type], condition)),
         ]
     if phases:
-        parts.append(("phase", _object(PhaseRow), "store.phases", of_runs))
+        parts.append(("phase", _object(PhaseRow), "base.phases", of_runs))
     statement = "\nUNION ALL\n".join(
         f"SELECT '{part}' AS part, {body}::VARCHAR AS body FROM {table} WHERE {condition}"  # noqa: S608 # constants above
         for part, body, table, (condition, _) in parts

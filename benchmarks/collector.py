@@ -149,7 +149,7 @@ def typed_tables(log: LocalLog) -> list[pa.Table]:
     """Return the log's rows as Arrow tables of a batch each, cut for both of DuckDB's threads."""
     with Store.open(IN_MEMORY, log_identity=log.identity(), views=[]) as store, Ingester(log, store) as ingester:
         ingester.ingest()
-        rows = store.cursor().sql("SELECT * REPLACE (payload::VARCHAR AS payload) FROM store.events").to_arrow_table()
+        rows = store.cursor().sql("SELECT * REPLACE (payload::VARCHAR AS payload) FROM base.events").to_arrow_table()
     rows = rows.combine_chunks()
     pieces = [rows.slice(start, BATCH_RECORDS) for start in range(0, rows.num_rows, BATCH_RECORDS)]
     return [pa.Table.from_batches(piece.to_batches(piece.num_rows // 4 + 1)) for piece in pieces]

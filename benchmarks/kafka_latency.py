@@ -20,7 +20,7 @@ from collector.socket_path import socket_path
 STREAMS = 10
 FLUSH_S = 0.05  # as the agent delivers: a record of a stream's events every 50 ms
 ASK_EVERY_S = 0.01
-SEEN = "SELECT stream_id, max(sequence) FROM store.events GROUP BY stream_id"
+SEEN = "SELECT stream_id, max(sequence) FROM base.events GROUP BY stream_id"
 START_S = 60.0
 
 

@@ -140,7 +140,7 @@ def _insert_dead_letters(
     counts = Counter((letter.run_id, letter.route, letter.stream_id) for letter in counted)
     for (run_id, route, stream_id), count in counts.items():
         db.execute(
-            "MERGE INTO store.dead_letter_counts AS known "
+            "MERGE INTO base.dead_letter_counts AS known "
             "USING (SELECT ? AS run_id, ? AS route, ? AS stream_id) AS new "
             "ON known.run_id IS NOT DISTINCT FROM new.run_id AND known.route IS NOT DISTINCT FROM new.route "
             "AND known.stream_id IS NOT DISTINCT FROM new.stream_id "
@@ -166,7 +166,7 @@ def _letter_table(letters: Sequence[DeadLetter]) -> pa.Table:
 
 def _dead_letters_of(db: duckdb.DuckDBPyConnection, run_ids: Iterable[str]) -> dict[str, int]:
     found = db.execute(
-        "SELECT run_id, sum(count)::BIGINT FROM store.dead_letter_counts "
+        "SELECT run_id, sum(count)::BIGINT FROM base.dead_letter_counts "
         "WHERE run_id IN (SELECT unnest(?)) GROUP BY run_id",
         [list(run_ids)],
     ).fetchall()
@@ -176,6 +176,6 @@ def _dead_letters_of(db: duckdb.DuckDBPyConnection, run_ids: Iterable[str]) -> d
 def move_positions(db: duckdb.DuckDBPyConnection, positions: Mapping[str, int]) -> None:
     """Set where each source is to be read on."""
     db.execute(
-        "INSERT OR REPLACE INTO store.positions SELECT unnest(?), unnest(?)",
+        "INSERT OR REPLACE INTO base.positions SELECT unnest(?), unnest(?)",
         [list(positions), list(positions.values())],
     )

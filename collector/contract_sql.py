@@ -116,7 +116,7 @@ _VALUES = """
 """
 
 # Reads the table ``payloads(j)`` and returns one row for each of its rows, in its order: the typed columns of
-# store.events and whether they may be believed. The inner projections stay apart, so from_json runs once per
+# base.events and whether they may be believed. The inner projections stay apart, so from_json runs once per
 # row (seen in the plan); a materialized CTE does the same and costs a tenth more.
 PARSE = f"""
 SELECT

@@ -1,4 +1,4 @@
-"""Events as rows of ``store.events``, and what the fold reads back out of such rows."""
+"""Events as rows of ``base.events``, and what the fold reads back out of such rows."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -20,12 +20,12 @@ def export(snapshot: Path, folder: Path) -> None:
     with duckdb.connect(":memory:") as db:
         db.execute(f"ATTACH '{_quoted(snapshot)}' AS snapshot (READ_ONLY)")
         tables = db.execute(
-            "SELECT table_name FROM duckdb_tables() WHERE database_name = 'snapshot' AND schema_name = 'store'"
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = 'snapshot' AND schema_name = 'base'"
         ).fetchall()
         for (table,) in tables:
             if table not in _PRIVATE:
                 target = folder / f"{table}.parquet"
-                db.execute(f"COPY snapshot.store.{table} TO '{_quoted(target)}' (FORMAT parquet, COMPRESSION zstd)")
+                db.execute(f"COPY snapshot.base.{table} TO '{_quoted(target)}' (FORMAT parquet, COMPRESSION zstd)")
                 _sync(target)
     _sync(folder)
 

@@ -35,7 +35,7 @@ def load(db: duckdb.DuckDBPyConnection, headers: Iterable[StreamHeader], run_ids
     """Return the folds of these streams, and of all streams of these runs."""
     known = Known()
     found = db.execute(
-        "SELECT stream_id, run_id, highest_phase_id, state FROM store.fold_states "
+        "SELECT stream_id, run_id, highest_phase_id, state FROM base.fold_states "
         "WHERE run_id IN (SELECT unnest(?)) OR stream_id IN (SELECT unnest(?))",
         [list(run_ids), [header.stream_id for header in headers]],
     ).fetchall()
@@ -56,9 +56,9 @@ def fold_again(
     Reads what the open transaction has written, too.
     """
     runs, streams = list(run_ids), list(stream_ids)
-    db.execute("DELETE FROM store.settled_phases WHERE run_id IN (SELECT unnest(?))", [runs])
+    db.execute("DELETE FROM base.settled_phases WHERE run_id IN (SELECT unnest(?))", [runs])
     rows = db.sql(
-        "SELECT * REPLACE (payload::VARCHAR AS payload) FROM store.events WHERE run_id IN (SELECT unnest(?)) "
+        "SELECT * REPLACE (payload::VARCHAR AS payload) FROM base.events WHERE run_id IN (SELECT unnest(?)) "
         "OR stream_id IN (SELECT unnest(?)) ORDER BY stream_id, run_id, route, stream_role, sequence",
         params=[runs, streams],
     ).to_arrow_table()
@@ -108,9 +108,9 @@ def write(
     streams = [stream for state in states for stream in state.streams]
     touched = [state.run.run_id for state in states]
     for name in _REWRITTEN:
-        db.execute(f"DELETE FROM store.{name} WHERE run_id IN (SELECT unnest(?))", [touched])  # noqa: S608 - our names
+        db.execute(f"DELETE FROM base.{name} WHERE run_id IN (SELECT unnest(?))", [touched])  # noqa: S608 - our names
     db.execute(
-        "DELETE FROM store.streams WHERE run_id IN (SELECT unnest(?)) "
+        "DELETE FROM base.streams WHERE run_id IN (SELECT unnest(?)) "
         "OR (run_id IS NULL AND stream_id IN (SELECT unnest(?)))",
         [touched, [row.stream_id for row in routes]],
     )
@@ -123,7 +123,7 @@ def write_folds(db: duckdb.DuckDBPyConnection, folds: Iterable[StreamFold]) -> N
     """Write the states of streams in place of their older ones, with the sequences seen."""
     items = list(folds)
     stream_ids = [item.state.header.stream_id for item in items]
-    db.execute("DELETE FROM store.fold_states WHERE stream_id IN (SELECT unnest(?))", [stream_ids])
+    db.execute("DELETE FROM base.fold_states WHERE stream_id IN (SELECT unnest(?))", [stream_ids])
     columns = {
         "stream_id": pa.array(stream_ids, pa.string()),
         "run_id": pa.array([item.state.header.run_id for item in items], pa.string()),

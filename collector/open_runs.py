@@ -7,7 +7,7 @@ from build_events.events import RunStarted
 from collector.lease import OpenRun
 
 _STATES = (
-    "SELECT fold_states.state FROM store.runs JOIN store.fold_states USING (run_id) "
+    "SELECT fold_states.state FROM base.runs JOIN base.fold_states USING (run_id) "
     "WHERE runs.outcome IS NULL AND fold_states.stream_id = runs.main_stream_id"
 )
 

@@ -1,4 +1,4 @@
-"""Payloads of the log to rows of ``store.events``: most in SQL, the rest one by one by pydantic.
+"""Payloads of the log to rows of ``base.events``: most in SQL, the rest one by one by pydantic.
 
 Needs no store. What is accepted, and with which values, is what ``build_events.codec.decode`` accepts,
 but for numbers and times that no 64-bit column holds.

@@ -16,7 +16,7 @@ from collector.parsing import Parsed, Parser
 from collector.store import Store
 
 _LETTERS = (
-    'SELECT source, "offset", payload, stream_id, run_id, route FROM store.dead_letters '
+    'SELECT source, "offset", payload, stream_id, run_id, route FROM base.dead_letters '
     'WHERE reason <> ? ORDER BY source, "offset"'
 )
 
@@ -98,11 +98,11 @@ def _forget(db: duckdb.DuckDBPyConnection, letters: Sequence[_Letter]) -> None:
     db.register("healed", pa.table(columns))
     try:
         db.execute(
-            "DELETE FROM store.dead_letters AS letter USING healed WHERE letter.source = healed.source "
+            "DELETE FROM base.dead_letters AS letter USING healed WHERE letter.source = healed.source "
             'AND letter."offset" = healed."offset" AND letter.payload = healed.payload'
         )
         db.execute(
-            "MERGE INTO store.dead_letter_counts AS known "
+            "MERGE INTO base.dead_letter_counts AS known "
             "USING (SELECT run_id, route, stream_id, count(*) AS count FROM healed GROUP BY ALL) AS gone "
             "ON known.run_id IS NOT DISTINCT FROM gone.run_id AND known.route IS NOT DISTINCT FROM gone.route "
             "AND known.stream_id IS NOT DISTINCT FROM gone.stream_id "

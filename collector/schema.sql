@@ -1,14 +1,14 @@
 -- The store's tables: what the collector writes and the SQL views read. Version 2.
 -- Units: *_ns are nanoseconds on the monotonic clock, times are UTC wall clock in nanoseconds.
 -- Names are those of build_events/state.py and build_events/events.py, where each field is explained.
-CREATE SCHEMA store;
+CREATE SCHEMA base;
 
 -- One row per event, each once. Grain: (stream_id, sequence); the event id is stream_id || '/' || sequence.
 -- No key and no index: duplicates are known by each stream's sequence ranges, and an index on events
 -- costs a third of the rate (measured). Types without typed columns keep their data in payload; for the
 -- four types with typed columns (phase.started, phase.progressed, phase.finished, heartbeat.recorded)
 -- payload is null.
-CREATE TABLE store.events (
+CREATE TABLE base.events (
     stream_id         VARCHAR NOT NULL,
     stream_role       VARCHAR NOT NULL,  -- main, observer, route
     sequence          UINTEGER NOT NULL,
@@ -38,7 +38,7 @@ CREATE TABLE store.events (
 );
 
 -- The fold of all events of a run. Grain: run_id.
-CREATE TABLE store.runs (
+CREATE TABLE base.runs (
     run_id          VARCHAR NOT NULL,
     route           VARCHAR,
     mode            VARCHAR,      -- embedded, supervised
@@ -59,7 +59,7 @@ CREATE TABLE store.runs (
 -- Phases in two tables behind one view, so that no commit searches the phases of all history: settled
 -- ones are written once, and open ones again with each commit that touches their run.
 -- Grain: (run_id, phase_id).
-CREATE TABLE store.settled_phases (
+CREATE TABLE base.settled_phases (
     run_id         VARCHAR NOT NULL,
     phase_id       BIGINT NOT NULL,
     parent_id      BIGINT,
@@ -71,11 +71,11 @@ CREATE TABLE store.settled_phases (
     longest_gap_ns BIGINT,
     status         VARCHAR NOT NULL
 );
-CREATE TABLE store.open_phases AS FROM store.settled_phases LIMIT 0;
-CREATE VIEW store.phases AS FROM store.settled_phases UNION ALL FROM store.open_phases;
+CREATE TABLE base.open_phases AS FROM base.settled_phases LIMIT 0;
+CREATE VIEW base.phases AS FROM base.settled_phases UNION ALL FROM base.open_phases;
 
 -- The winning request of a run. Grain: run_id. Legs are nanoseconds since the request, null where never reached.
-CREATE TABLE store.cancellations (
+CREATE TABLE base.cancellations (
     run_id            VARCHAR NOT NULL,
     request_id        VARCHAR NOT NULL,
     source            VARCHAR NOT NULL,
@@ -90,7 +90,7 @@ CREATE TABLE store.cancellations (
 );
 
 -- Files of a run and what became of them. Grain: (run_id, path).
-CREATE TABLE store.artifacts (
+CREATE TABLE base.artifacts (
     run_id     VARCHAR NOT NULL,
     path       VARCHAR NOT NULL,
     state      VARCHAR NOT NULL, -- publishing, published, quarantined, removed
@@ -102,7 +102,7 @@ CREATE TABLE store.artifacts (
 );
 
 -- Streams of runs and of routes. Grain: stream_id.
-CREATE TABLE store.streams (
+CREATE TABLE base.streams (
     stream_id        VARCHAR NOT NULL,
     role             VARCHAR NOT NULL,
     run_id           VARCHAR,
@@ -117,7 +117,7 @@ CREATE TABLE store.streams (
 );
 
 -- What the contract does not allow but history holds. Grain: all columns.
-CREATE TABLE store.anomalies (
+CREATE TABLE base.anomalies (
     run_id    VARCHAR NOT NULL,
     stream_id VARCHAR,
     code      VARCHAR NOT NULL,
@@ -126,7 +126,7 @@ CREATE TABLE store.anomalies (
 
 -- Dead letters that count against completeness (all but torn tails). Grain: (run_id, route, stream_id), each
 -- null where neither the record nor its place in the log tells.
-CREATE TABLE store.dead_letter_counts (
+CREATE TABLE base.dead_letter_counts (
     run_id    VARCHAR,
     route     VARCHAR,
     stream_id VARCHAR,
@@ -134,7 +134,7 @@ CREATE TABLE store.dead_letter_counts (
 );
 
 -- The fold's state per stream, with the sequence ranges seen: advanced by each commit. Grain: stream_id.
-CREATE TABLE store.fold_states (
+CREATE TABLE base.fold_states (
     stream_id        VARCHAR NOT NULL,
     run_id           VARCHAR, -- null for a route stream
     highest_phase_id BIGINT NOT NULL, -- a later event of a phase below it is out of place: the run is folded again
@@ -142,14 +142,14 @@ CREATE TABLE store.fold_states (
 );
 
 -- Outside the replay comparison: where things stood and when they were read.
-CREATE TABLE store.positions (
+CREATE TABLE base.positions (
     source      VARCHAR PRIMARY KEY,
     next_offset BIGINT NOT NULL
 );
 
 -- Bytes of the log that hold no event of the contract. Grain: (source, offset) and, where one record holds
 -- several events, each of them that is bad.
-CREATE TABLE store.dead_letters (
+CREATE TABLE base.dead_letters (
     source    VARCHAR NOT NULL,
     "offset"  BIGINT NOT NULL,
     reason    VARCHAR NOT NULL,
@@ -161,7 +161,7 @@ CREATE TABLE store.dead_letters (
 );
 
 -- One row: whose log this store holds, and which release's tables and views.
-CREATE TABLE store.meta (
+CREATE TABLE base.meta (
     log_identity   VARCHAR NOT NULL,
     schema_version INTEGER NOT NULL,
     views_sha256   VARCHAR NOT NULL

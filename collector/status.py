@@ -43,7 +43,7 @@ class StatusWriter:
             return
         cursor = store.cursor()
         try:
-            (events,) = cursor.execute("SELECT count(*) FROM store.events").fetchone() or (0,)
+            (events,) = cursor.execute("SELECT count(*) FROM base.events").fetchone() or (0,)
         finally:
             cursor.close()
         self._seen.append((now, events))

@@ -36,8 +36,8 @@ _SETTINGS = {
     # A larger WAL before DuckDB checkpoints by itself: a quarter more rows per second (measured).
     "wal_autocheckpoint": "256MB",
 }
-# DuckDB names a database after its file, and ``store`` is the name of the schema: ``store.events`` would be
-# ambiguous in a file store.duckdb.
+# One name for every store: DuckDB would name the database after its file, and a snapshot has another one.
+
 _DATABASE = "enginetrail"
 
 
@@ -51,7 +51,7 @@ class Store:
         # Cursors for other threads are made of a connection that no transaction keeps busy.
         self._spare = db.cursor()
         self._spare_lock = threading.Lock()
-        self.schemas = {name: db.sql(f"FROM store.{name} LIMIT 0").to_arrow_table().schema for name in COLUMNS}
+        self.schemas = {name: db.sql(f"FROM base.{name} LIMIT 0").to_arrow_table().schema for name in COLUMNS}
 
     @classmethod
     def open(cls, path: Path, *, log_identity: str, views: Sequence[str]) -> Self:
@@ -124,9 +124,9 @@ class Store:
 
 
 def insert(db: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
-    """Insert rows, whose columns are in the order of the table's, into ``store.{table}``."""
+    """Insert rows, whose columns are in the order of the table's, into ``base.{table}``."""
     if rows.num_rows:
-        db.from_arrow(rows).insert_into(f"store.{table}")
+        db.from_arrow(rows).insert_into(f"base.{table}")
 
 
 def read_identity(db: duckdb.DuckDBPyConnection, path: Path, *, log_identity: str) -> str | None:
@@ -137,12 +137,12 @@ def read_identity(db: duckdb.DuckDBPyConnection, path: Path, *, log_identity: st
         StoreIdentityError: it holds another log.
     """
     if (
-        db.execute("SELECT 1 FROM duckdb_tables() WHERE schema_name = 'store' AND table_name = 'meta'").fetchone()
+        db.execute("SELECT 1 FROM duckdb_tables() WHERE schema_name = 'base' AND table_name = 'meta'").fetchone()
         is None
     ):
         return None
     version, identity, views = db.execute(
-        "SELECT schema_version, log_identity, views_sha256 FROM store.meta"
+        "SELECT schema_version, log_identity, views_sha256 FROM base.meta"
     ).fetchone() or (0, "", "")
     if version != SCHEMA_VERSION:
         raise StoreVersionError(path, version, SCHEMA_VERSION)
@@ -153,7 +153,7 @@ def read_identity(db: duckdb.DuckDBPyConnection, path: Path, *, log_identity: st
 
 def read_positions(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
     """Return the positions of a store: source -> next offset."""
-    return dict(db.execute("SELECT source, next_offset FROM store.positions").fetchall())
+    return dict(db.execute("SELECT source, next_offset FROM base.positions").fetchall())
 
 
 def passed(positions: Mapping[str, int], ends: Mapping[str, int]) -> bool:
@@ -260,7 +260,7 @@ def _prepare(db: duckdb.DuckDBPyConnection, path: Path, log_identity: str, views
     known = read_identity(db, path, log_identity=log_identity)
     if known is None:
         db.execute(resources.files("collector").joinpath("schema.sql").read_text(encoding="utf-8"))
-        db.execute("INSERT INTO store.meta VALUES (?, ?, '')", [log_identity, SCHEMA_VERSION])
+        db.execute("INSERT INTO base.meta VALUES (?, ?, '')", [log_identity, SCHEMA_VERSION])
     if known != digest:
         for (name,) in db.execute(
             "SELECT view_name FROM duckdb_views() WHERE database_name = ? AND schema_name = 'main' AND NOT internal",
@@ -269,5 +269,5 @@ def _prepare(db: duckdb.DuckDBPyConnection, path: Path, log_identity: str, views
             db.execute(f'DROP VIEW "{name}"')
         for view in views:
             db.execute(view)
-        db.execute("UPDATE store.meta SET views_sha256 = ?", [digest])
+        db.execute("UPDATE base.meta SET views_sha256 = ?", [digest])
     db.commit()

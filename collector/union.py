@@ -96,7 +96,7 @@ def _answers(files: Sequence[tuple[Path, str]], views: Sequence[str], ends: Posi
     db = connect_memory()
     try:
         positions = _attach(db, files)
-        unite(db, [f"p{number}.store" for number in range(len(files))], views)
+        unite(db, [f"p{number}.base" for number in range(len(files))], views)
         lock_settings(db)
     except BaseException:
         db.close()
@@ -120,10 +120,10 @@ def unite(db: duckdb.DuckDBPyConnection, sources: Sequence[str], views: Iterable
 
 def create_store(db: duckdb.DuckDBPyConnection, tables: Iterable[str], body: Callable[[str], str]) -> None:
     """Make schema ``store`` with a view for each table, and the store's own view of phases."""
-    db.execute("CREATE SCHEMA store")
+    db.execute("CREATE SCHEMA base")
     for table in tables:
-        db.execute(f"CREATE VIEW store.{table} AS {_MERGED.get(table, '{}').format(body(table))}")
-    db.execute("CREATE VIEW store.phases AS FROM store.settled_phases UNION ALL FROM store.open_phases")
+        db.execute(f"CREATE VIEW base.{table} AS {_MERGED.get(table, '{}').format(body(table))}")
+    db.execute("CREATE VIEW base.phases AS FROM base.settled_phases UNION ALL FROM base.open_phases")
 
 
 @contextmanager

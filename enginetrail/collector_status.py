@@ -18,12 +18,12 @@ from enginetrail.log_choice import open_log
 from enginetrail.rows import plain_table
 from enginetrail.store import Query, open_partitions, querying
 
-POSITIONS = "SELECT source, next_offset FROM store.positions ORDER BY source"
+POSITIONS = "SELECT source, next_offset FROM base.positions ORDER BY source"
 FACTS = """
 SELECT
-    (SELECT count(*) FROM store.events) AS events,
-    (SELECT count(*) FROM store.dead_letters) AS dead_letters,
-    (SELECT max(time) FROM store.events) AS last_event_at
+    (SELECT count(*) FROM base.events) AS events,
+    (SELECT count(*) FROM base.dead_letters) AS dead_letters,
+    (SELECT max(time) FROM base.events) AS last_event_at
 """
 
 

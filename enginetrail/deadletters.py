@@ -20,7 +20,7 @@ from enginetrail.store import open_store, warn_if_stale
 # Kafka: TOPIC/PARTITION and offset. Local log: a segment and a byte offset.
 LIST = """
 SELECT source, "offset", reason, run_id, route, stream_id, octet_length(payload) AS size_bytes, noted_at
-FROM store.dead_letters ORDER BY source, "offset"
+FROM base.dead_letters ORDER BY source, "offset"
 """
 WITH_BYTES = LIST.replace("noted_at\n", "noted_at, payload\n")
 

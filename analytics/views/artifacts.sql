@@ -1,6 +1,6 @@
 -- artifacts: every file that a run's events name, and what became of it.
 -- Grain:   (run_id, path)
--- Reads:   store.artifacts
+-- Reads:   base.artifacts
 -- Units:   size_bytes is bytes
 -- Missing: a run that wrote nothing has no row; what else lies at the target is in the inventory events
 CREATE OR REPLACE VIEW artifacts AS
@@ -13,4 +13,4 @@ SELECT
     moved_to, -- where a quarantined file lies now
     "by" AS published_by, -- build or sweep; what a sweep found counts for no gate
     reason -- why quarantined or removed
-FROM store.artifacts;
+FROM base.artifacts;

@@ -1,6 +1,6 @@
 -- cancellations: the winning cancellation request of a run and how long each leg took.
 -- Grain:   run_id
--- Reads:   store.cancellations
+-- Reads:   base.cancellations
 -- Units:   times are UTC wall clock; *_ms is milliseconds since the request, monotonic, 0 where already past
 -- Missing: a run that nobody asked to stop has no row; a null leg was never reached
 CREATE OR REPLACE VIEW cancellations AS
@@ -16,4 +16,4 @@ SELECT
     request_id, -- of the request that won
     deadline, -- the request was the run's own deadline
     observed_phase_id -- innermost phase when the builder was told; null outside any
-FROM store.cancellations;
+FROM base.cancellations;

@@ -1,6 +1,6 @@
 -- completeness: what each stream declared, what is here, and what is missing.
 -- Grain:   stream_id
--- Reads:   store.streams, store.dead_letter_counts
+-- Reads:   base.streams, base.dead_letter_counts
 -- Units:   counts of events; sequences count from 0
 -- Missing: a null declared_events is a stream without a declared end
 CREATE OR REPLACE VIEW completeness AS
@@ -29,10 +29,10 @@ FROM (
         streams.dropped,
         streams.complete,
         coalesce(dead.letters, 0) AS subject_dead_letters
-    FROM store.streams
+    FROM base.streams
     LEFT JOIN (
         SELECT coalesce(run_id, route) AS subject, run_id IS NULL AS of_route, sum(count)::BIGINT AS letters
-        FROM store.dead_letter_counts
+        FROM base.dead_letter_counts
         GROUP BY ALL
     ) AS dead
         ON dead.subject = coalesce(streams.run_id, streams.route) AND dead.of_route = (streams.run_id IS NULL)

@@ -1,6 +1,6 @@
 -- events: every event, once, with its data as it was written.
 -- Grain:   event_id
--- Reads:   store.events
+-- Reads:   base.events
 -- Units:   time is UTC wall clock; *_ns is nanoseconds, and in data 64-bit nanoseconds are decimal strings
 -- Missing: fields that this release does not know are kept in the log only, for the four types with typed columns
 CREATE OR REPLACE VIEW events AS
@@ -38,4 +38,4 @@ SELECT
             'cancel_state', cancel_state)
         ELSE payload
     END AS data -- JSON; its fields are those of build_events/schema/ for the type
-FROM store.events;
+FROM base.events;

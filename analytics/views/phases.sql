@@ -1,6 +1,6 @@
 -- phases: one row per phase instance of a run's phase tree.
 -- Grain:   (run_id, phase_id)
--- Reads:   store.phases
+-- Reads:   base.phases
 -- Units:   times are UTC wall clock; *_ms is milliseconds on the build host's monotonic clock
 -- Missing: a run whose builder never called back has no row
 CREATE OR REPLACE VIEW phases AS
@@ -15,4 +15,4 @@ SELECT
     steps_seen, -- reported
     longest_gap_ns / 1e6 AS longest_gap_ms, -- longest silence between two callbacks inside the phase; null where none was seen
     status -- open, finished, cancelled, failed, killed, crashed, oom_killed, lost
-FROM store.phases;
+FROM base.phases;

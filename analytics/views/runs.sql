@@ -1,6 +1,6 @@
 -- runs: one row per build attempt.
 -- Grain:   run_id
--- Reads:   store.runs
+-- Reads:   base.runs
 -- Units:   times are UTC wall clock; duration_ms is milliseconds on the build host's monotonic clock
 -- Missing: a null outcome is an open run; a run that the log never heard of has no row
 CREATE OR REPLACE VIEW runs AS
@@ -20,4 +20,4 @@ SELECT
     error_message, -- the builder's own words; "unobserved" where none could be seen
     main_stream_id, -- stream of the building process
     late_outcome -- of a run that was fenced (lost): what its processes said after all; counts in no gate
-FROM store.runs;
+FROM base.runs;

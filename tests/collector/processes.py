@@ -20,7 +20,7 @@ from collector.lock import StoreLock, read_holder
 from collector.store import Store
 
 ROOT = Path(__file__).parents[2]
-VIEWS = ("CREATE VIEW runs AS FROM store.runs", "CREATE VIEW events AS FROM store.events")
+VIEWS = ("CREATE VIEW runs AS FROM base.runs", "CREATE VIEW events AS FROM base.events")
 PATIENCE_S = 60.0
 
 

@@ -46,10 +46,10 @@ def store_of(
 
 def content(db: duckdb.DuckDBPyConnection) -> dict[str, Rows]:
     """Return every table that replay must reproduce, as multisets of rows, and the fold's states."""
-    tables = {name: rows_of(db, f"FROM store.{name}") for name in TABLES}
+    tables = {name: rows_of(db, f"FROM base.{name}") for name in TABLES}
     states: Rows = Counter()
     for stream_id, highest_phase_id, payload in db.execute(
-        "SELECT stream_id, highest_phase_id, state FROM store.fold_states"
+        "SELECT stream_id, highest_phase_id, state FROM base.fold_states"
     ).fetchall():
         state = state_codec.load(payload)
         assert state is not None
@@ -78,7 +78,7 @@ def folded(states: Iterable[RunState], db: duckdb.DuckDBPyConnection) -> dict[st
     }
     found: dict[str, Rows] = {}
     for name, items in rows.items():
-        expected = to_table(name, items, db.sql(f"FROM store.{name} LIMIT 0").to_arrow_table().schema)
+        expected = to_table(name, items, db.sql(f"FROM base.{name} LIMIT 0").to_arrow_table().schema)
         db.register("expected", expected)
         found["phases" if name == "open_phases" else name] = rows_of(db, "FROM expected")
         db.unregister("expected")

@@ -83,7 +83,7 @@ def test_another_process_queries_while_the_collector_follows(home: Path, runtime
         with open_reader(home, log_of(home), VIEWS, runtime_dir=runtime_dir) as reader:
             assert reader.query("SELECT ?::INTEGER AS n, ? AS t", [1, "x"]).to_pylist() == [{"n": 1, "t": "x"}]
             assert not reader.behind
-            for sql in ("DELETE FROM store.events", "SELECT 1; SELECT 2", "COMMIT", "FROM read_csv('/etc/passwd')"):
+            for sql in ("DELETE FROM base.events", "SELECT 1; SELECT 2", "COMMIT", "FROM read_csv('/etc/passwd')"):
                 with pytest.raises(QueryRefusedError):
                     reader.query(sql)
             assert reader.query(COUNT).to_pylist() == [{"n": 2 * NUMBER}]
@@ -92,7 +92,7 @@ def test_another_process_queries_while_the_collector_follows(home: Path, runtime
 
 def test_a_remote_answer_has_the_types_of_a_local_one(home: Path, runtime_dir: Path) -> None:
     """Who answers changes no type and no value."""
-    sql = "SELECT *, 1::HUGEINT AS huge, [1, 2] AS list, {'a': 1} AS struct FROM store.events ORDER BY sequence"
+    sql = "SELECT *, 1::HUGEINT AS huge, [1, 2] AS list, {'a': 1} AS struct FROM base.events ORDER BY sequence"
     with open_reader(home, log_of(home), VIEWS, runtime_dir=runtime_dir) as reader:
         local = reader.query(sql)
     with following(home, runtime_dir), open_reader(home, log_of(home), VIEWS, runtime_dir=runtime_dir) as reader:
@@ -186,7 +186,7 @@ def test_without_an_answer_the_snapshot_is_read_with_its_age(home: Path, runtime
             assert 0 <= reader.snapshot_age_s < 60
             assert reader.behind
             with pytest.raises(QueryRefusedError):
-                reader.query("INSERT INTO store.positions VALUES ('x', 1)")
+                reader.query("INSERT INTO base.positions VALUES ('x', 1)")
 
 
 def test_without_an_answer_and_without_a_snapshot_the_error_names_the_holder(home: Path, runtime_dir: Path) -> None:

@@ -122,7 +122,7 @@ def test_a_reader_on_a_full_disk_still_reads(home: Path, tmp_path: Path) -> None
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
     try:
         with open_reader(home, LOG, [], runtime_dir=tmp_path) as reader:
-            assert reader.query("SELECT count(*)::INTEGER AS n FROM store.runs").to_pylist() == [{"n": 40}]
+            assert reader.query("SELECT count(*)::INTEGER AS n FROM base.runs").to_pylist() == [{"n": 40}]
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     lock = StoreLock.try_acquire(home)

@@ -60,15 +60,15 @@ def test_parameters_stand_for_values(store: Store) -> None:
 
 
 REFUSED = [
-    "INSERT INTO store.positions VALUES ('x', 1)",
-    "UPDATE store.meta SET schema_version = 2",
-    "DELETE FROM store.events",
-    "WITH gone AS (DELETE FROM store.events RETURNING *) FROM gone",
-    "DROP TABLE store.events",
+    "INSERT INTO base.positions VALUES ('x', 1)",
+    "UPDATE base.meta SET schema_version = 2",
+    "DELETE FROM base.events",
+    "WITH gone AS (DELETE FROM base.events RETURNING *) FROM gone",
+    "DROP TABLE base.events",
     "CREATE TABLE mine (a INTEGER)",
     "CREATE TEMP TABLE mine (a INTEGER)",
     "SELECT 1; SELECT 2",
-    "SELECT 1; DROP TABLE store.events",
+    "SELECT 1; DROP TABLE base.events",
     "",
     "-- nothing",
     "BEGIN",
@@ -81,7 +81,7 @@ REFUSED = [
     "ATTACH ':memory:' AS other",
     "DETACH enginetrail",
     "USE memory",
-    "COPY store.events TO '/tmp/events.csv'",
+    "COPY base.events TO '/tmp/events.csv'",
     "EXPORT DATABASE '/tmp/exported'",
     "SET threads = 1",
     "SET lock_configuration = false",
@@ -98,7 +98,7 @@ REFUSED = [
     "FROM glob('/etc/*')",
     "WITH hidden AS (FROM read_blob('/etc/passwd')) SELECT 1",
     "EXPLAIN FROM read_csv('/etc/passwd')",
-    "EXPLAIN ANALYZE INSERT INTO store.positions VALUES ('x', 1)",
+    "EXPLAIN ANALYZE INSERT INTO base.positions VALUES ('x', 1)",
     "SELECT nonsense",
     "SELEC 1",
 ]
@@ -109,8 +109,8 @@ def test_everything_but_reading_is_refused_and_changes_nothing(store: Store, sql
     """One error class for all of it; the next query works."""
     with pytest.raises(QueryRefusedError):
         run(store.cursor(), sql, (), LIMITS)
-    assert run(store.cursor(), "SELECT count(*) AS n FROM store.positions", (), LIMITS).to_pylist() == [{"n": 0}]
-    assert run(store.cursor(), "SELECT count(*) AS n FROM store.meta", (), LIMITS).to_pylist() == [{"n": 1}]
+    assert run(store.cursor(), "SELECT count(*) AS n FROM base.positions", (), LIMITS).to_pylist() == [{"n": 0}]
+    assert run(store.cursor(), "SELECT count(*) AS n FROM base.meta", (), LIMITS).to_pylist() == [{"n": 1}]
 
 
 def test_no_query_can_open_the_stores_own_file_and_so_drop_its_lock(store: Store) -> None:

@@ -135,7 +135,7 @@ def test_the_columns_of_rows_are_those_of_the_store() -> None:
     """The Arrow schema that Python makes rows with fits the table in schema.sql, name by name."""
     with store_of() as db:
         schema = (
-            db.sql("SELECT * REPLACE (payload::VARCHAR AS payload) FROM store.events LIMIT 0").to_arrow_table().schema
+            db.sql("SELECT * REPLACE (payload::VARCHAR AS payload) FROM base.events LIMIT 0").to_arrow_table().schema
         )
     assert [(field.name, field.type) for field in schema] == [(field.name, field.type) for field in ROW_SCHEMA]
 

@@ -23,7 +23,7 @@ from collector.store import SCHEMA_VERSION, Store
 from tests.collector.scenes import whole_run
 from tests.collector.stores import content, payloads
 
-VIEW = "CREATE VIEW runs AS SELECT run_id FROM store.runs"
+VIEW = "CREATE VIEW runs AS SELECT run_id FROM base.runs"
 
 
 def collect(path: Path, log: InMemoryEventLog, views: tuple[str, ...] = ()) -> None:
@@ -55,7 +55,7 @@ def test_a_store_of_another_release_is_refused(path: Path, log: InMemoryEventLog
     """Tables of another version are never guessed at; the error says how to rebuild."""
     collect(path, log)
     with duckdb.connect(str(path)) as db:
-        db.execute("UPDATE store.store.meta SET schema_version = 99")
+        db.execute("UPDATE store.base.meta SET schema_version = 99")
     with pytest.raises(StoreVersionError, match=f"version 99.*version {SCHEMA_VERSION}.*collect --replay"):
         collect(path, log)
 
@@ -120,9 +120,9 @@ def test_a_fold_state_of_another_release_is_folded_again(path: Path, log: InMemo
     first = InMemoryEventLog("log-1", payloads(records[:8]))
     collect(path, first)
     with duckdb.connect(str(path)) as db:
-        [(state,)] = db.execute("SELECT state FROM store.store.fold_states").fetchall()
+        [(state,)] = db.execute("SELECT state FROM store.base.fold_states").fetchall()
         other = json.dumps({**json.loads(state), "version": 0}).encode()
-        db.execute("UPDATE store.store.fold_states SET state = ?", [other])
+        db.execute("UPDATE store.base.fold_states SET state = ?", [other])
     # Delivered again from the start: the sequences seen must be known although the state is not.
     first.append(records)
     collect(path, first)

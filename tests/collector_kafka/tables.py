@@ -20,7 +20,7 @@ Ask = Callable[[str], pa.Table]
 
 def tables(ask: Ask) -> Tables:
     """Return each table's and view's rows, ordered."""
-    names = [*(f"store.{name}" for name in FOLD_TABLES), *VIEWS]
+    names = [*(f"base.{name}" for name in FOLD_TABLES), *VIEWS]
     return {name: _rows(ask(f"FROM {name}")) for name in names}
 
 

@@ -107,7 +107,7 @@ def test_events_that_break_the_contract_are_dead_letters_and_count(
     topic.send_raw([(b"run-1", wrong_type), (b"run-1", other_version)])
     stats = collect_once(tmp_path, reader, views(), runtime_dir=tmp_path)
     assert (stats.events, stats.dead_letters) == (len(run), 2)
-    rows = query(tmp_path, reader, 'SELECT reason, "offset", run_id FROM store.dead_letters ORDER BY "offset"')
+    rows = query(tmp_path, reader, 'SELECT reason, "offset", run_id FROM base.dead_letters ORDER BY "offset"')
     assert [(row[1], row[2]) for row in rows] == [(2, "run-1"), (3, "run-1")]
     assert "pid" in str(rows[0][0])
     assert "contract" in str(rows[1][0])
@@ -123,7 +123,7 @@ def test_a_record_written_by_hand_is_materialized(topic: Topic, reader: KafkaRea
     stats = collect_once(tmp_path, reader, views(), runtime_dir=tmp_path)
     assert (stats.events, stats.dead_letters) == (1, 1)
     assert query(tmp_path, reader, "SELECT run_id FROM runs") == [("run-1",)]
-    assert query(tmp_path, reader, "SELECT reason, payload FROM store.dead_letters") == [("not_json", b"{no event")]
+    assert query(tmp_path, reader, "SELECT reason, payload FROM base.dead_letters") == [("not_json", b"{no event")]
 
 
 def test_an_aborted_transaction_never_happened(topic: Topic, reader: KafkaReader) -> None:
@@ -153,7 +153,7 @@ def test_records_that_are_gone_are_a_recorded_gap_and_an_error(
     stats = collect_once(tmp_path, reader, views(), runtime_dir=tmp_path)
     assert stats.dead_letters == 1
     assert 0 < stats.events < len(one_run())
-    assert query(tmp_path, reader, 'SELECT "offset", reason FROM store.dead_letters') == [
+    assert query(tmp_path, reader, 'SELECT "offset", reason FROM base.dead_letters') == [
         (0, "offset_out_of_range: records 0 to 0")
     ]
     assert [text for text in reader.gaps if "records 0 to 0 are gone" in text]

@@ -6,6 +6,7 @@ import json
 import signal
 import time
 
+import duckdb
 import pytest
 
 from tests.enginetrail.conftest import Build, Cli
@@ -138,3 +139,13 @@ def test_a_damaged_event_is_a_dead_letter_and_the_run_is_not_complete(cli: Cli, 
     (run,) = cli.query("SELECT complete, outcome FROM runs")
     assert run == {"complete": False, "outcome": "completed"}
     assert "missing_sequences" in cli("show", run_id).stdout
+
+
+def test_the_store_opens_in_any_duckdb(cli: Cli, build: Build) -> None:
+    """Views and tables are plain names for other programs, whatever the file is called."""
+    build()
+    cli("collect")
+    with duckdb.connect(str(cli.home / "store.duckdb"), read_only=True) as db:
+        assert db.execute("SELECT outcome FROM runs").fetchall() == [("completed",)]
+        assert db.execute("SELECT count(*) > 0 FROM phases").fetchall() == [(True,)]
+        assert db.execute("SELECT count(*) FROM base.runs").fetchall() == [(1,)]
