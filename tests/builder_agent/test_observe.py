@@ -196,7 +196,7 @@ def test_wrong_use_is_refused_with_what_to_do(tmp_path: Path) -> None:
     """Usage errors raise; infrastructure errors degrade."""
     with pytest.raises(builder_agent.UsageError, match="retry_of"):
         observe(tmp_path, retry_policy="retry_cold")
-    with pytest.raises(builder_agent.UsageError, match="route is empty"):
+    with pytest.raises(builder_agent.UsageError, match="route: it is empty"):
         observe(tmp_path, route="")
     with pytest.raises(builder_agent.OutputFolderError, match="does not exist"), observe(tmp_path, output="no/such/x"):
         pass
