@@ -25,6 +25,10 @@ __all__ = ["CollectStats", "Pace", "collect_once", "follow", "replay"]
 OnSnapshot = Callable[[Path, Positions], None]
 
 
+_WAIT_FOR_S = 5.0  # for a holder that answers no queries: a command that is done in a moment
+_LOOK_EVERY_S = 0.01  # short, or a busy script's commands would always be there first
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
     """How often a following collector does what. All in seconds."""
@@ -182,14 +186,22 @@ def _follow(
     return done
 
 
+def _acquire(home: Path) -> StoreLock:
+    """Take the store's lock; a command that holds it for its answer is waited for, a collector is not."""
+    deadline = time.monotonic() + _WAIT_FOR_S
+    while (lock := StoreLock.try_acquire(home)) is None:
+        holder = read_holder(home)
+        if holder.socket is not None or time.monotonic() > deadline:
+            advice = ": it takes in the log, and answers `enginetrail query`. Stop it to collect from here"
+            raise StoreBusyError(home, holder.pid, advice)
+        time.sleep(_LOOK_EVERY_S)
+    return lock
+
+
 @contextmanager
 def _holding(home: Path, log: EventReader, views: Sequence[str], runtime_dir: Path) -> Iterator[_Held]:
-    lock = StoreLock.try_acquire(home)
-    if lock is None:
-        advice = ": it takes in the log, and answers `enginetrail query`. Stop it to collect from here"
-        raise StoreBusyError(home, read_holder(home).pid, advice)
     with (
-        lock,
+        _acquire(home) as lock,
         Store.open(home / STORE_FILE, log_identity=log.identity(), views=views) as store,
         Ingester(log, store) as ingester,
     ):

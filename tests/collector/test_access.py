@@ -3,6 +3,7 @@
 import os
 import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from build_events.log import InMemoryEventLog
 from collector import snapshots
 from collector.access import STORE_FILE, open_reader
 from collector.collect import collect_once
@@ -254,3 +256,14 @@ def test_a_forked_child_does_not_keep_the_lock(home: Path) -> None:
         os.close(descriptor)
     assert again is not None
     again.release()
+
+
+def test_a_collector_waits_for_a_command_that_has_the_store_for_a_moment(tmp_path: Path) -> None:
+    """A short holder delays ``collect``; it does not fail it."""
+    lock = StoreLock.try_acquire(tmp_path)
+    assert lock is not None
+    releasing = threading.Timer(0.5, lock.release)
+    releasing.start()
+    stats = collect_once(tmp_path, InMemoryEventLog(), (), runtime_dir=tmp_path)
+    releasing.join()
+    assert stats.events == 0
