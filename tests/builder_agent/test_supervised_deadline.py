@@ -29,8 +29,9 @@ def exit_of(place: Place, run_id: str) -> ProcessExited:
 
 def test_a_deadline_inside_a_silence_climbs_the_ladder(tmp_path: Path) -> None:
     """Flag at half time, SIGTERM a second before the end: killed, exit 124, source ``ci``."""
-    place = Place(tmp_path, chain_model(LARGE))
-    spec = place.spec(deadline_ns=seconds(2.4))
+    # A silence long enough that half the deadline lies inside it on a busy machine too.
+    place = Place(tmp_path, chain_model(2 * LARGE))
+    spec = place.spec(deadline_ns=seconds(5))
     result = place.build(spec)
     state = assert_in_order(place, result)
     assert (result.exit_code, state.run.outcome) == (124, "killed")
@@ -39,7 +40,7 @@ def test_a_deadline_inside_a_silence_climbs_the_ladder(tmp_path: Path) -> None:
     exited = exit_of(place, result.run_id)
     assert (exited.signals_sent, exited.exit_code) == (["SIGTERM"], 143)
     (request,) = place.logged(result.run_id, CancelRequested)
-    assert seconds(1.2) <= request.monotonic_ns - spec.command_started_monotonic_ns < seconds(1.4)
+    assert seconds(2.5) <= request.monotonic_ns - spec.command_started_monotonic_ns < seconds(3)
     assert len(place.logged(result.run_id, CancelSignalled)) == 1
 
 
