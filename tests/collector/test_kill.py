@@ -5,6 +5,8 @@ import random
 import time
 from pathlib import Path
 
+import pytest
+
 from collector.access import STORE_FILE
 from collector.collect import collect_once
 from collector.store import Store
@@ -30,6 +32,7 @@ def stored(home: Path) -> dict[str, Rows]:
         return content(store.cursor())
 
 
+@pytest.mark.fault
 def test_a_collector_killed_mid_batch_gives_the_tables_of_an_undisturbed_one(tmp_path: Path) -> None:
     """SIGKILL at random moments while it commits; the next one goes on from the last commit."""
     print(f"seed {SEED}, {REPEAT} kills")  # noqa: T201 - to repeat a failure
@@ -59,4 +62,5 @@ def test_a_collector_killed_mid_batch_gives_the_tables_of_an_undisturbed_one(tmp
         again = collect_once(home, log_of(home), VIEWS, runtime_dir=tmp_path)
         assert again.duplicates == 0
         assert stored(home) == expected
-    print(f"{partial} of {REPEAT} were killed before they were done")  # noqa: T201
+    # A kill after the end shows nothing; by chance alone not all of them come that late.
+    assert partial > 0, f"none of {REPEAT} kills came before the collector was done"
