@@ -88,10 +88,10 @@ def _build(model: Path, engine: str, route: str, *more: str, cancel_after_s: flo
 
 
 def _wait_for_run(process: subprocess.Popen[str]) -> None:
-    """Return when the log holds one more run than before: the build has started."""
-    runs = HOME / "log" / "runs"
-    before = len(list(runs.iterdir()))
-    while len(list(runs.iterdir())) == before and process.poll() is None:
+    """Return when the log, or the spool of a Kafka log, holds a run that it did not: the build has started."""
+    runs = HOME / ("spool" if os.environ.get("ENGINETRAIL_LOG") else "log") / "runs"
+    before = set(runs.iterdir())
+    while set(runs.iterdir()) <= before and process.poll() is None:
         time.sleep(0.02)
 
 
