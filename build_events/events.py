@@ -17,6 +17,8 @@ Nanoseconds = Annotated[
 ]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0)]
+TraceId = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+SpanId = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 CancelState = Literal["none", "requested", "observed"]
 CancelSource = Literal["ctrl_c", "ci", "ide", "service", "api", "event_loop", "policy"]
@@ -54,6 +56,15 @@ class RunStarted(Event):
     pid: int
     agent_version: str
     language: Literal["python", "cpp"] = "python"
+
+
+class RunContextRecorded(Event):
+    """What the run was told of its surroundings: written only where something was."""
+
+    type: ClassVar[str] = "trt.build.context.recorded.v1"
+    queued_at_ns: Nanoseconds | None = None  # when the caller queued the build, UTC since 1970
+    parent_span_id: SpanId | None = None  # of the trace context that the run was started in
+    retried_trace_id: TraceId | None = None  # of the run that this one retries
 
 
 class InputFile(BaseModel):
@@ -335,6 +346,16 @@ class RunFenced(Event):
     silent_ns: Nanoseconds  # how long nothing came, on the collector's monotonic clock
 
 
+class ExportFinished(Event):
+    """The exporter of a run's spans or metrics has ended: what reached its endpoint, and what was dropped."""
+
+    type: ClassVar[str] = "trt.telemetry.export.finished.v1"
+    signal: Literal["traces", "metrics"]
+    exported: Count  # spans, or collections of all metrics, that the endpoint acknowledged
+    dropped: Count
+    reason: str | None = None  # why something was dropped
+
+
 class ValidationRecorded(Event):
     """Somebody ran the artifact and compared: a fact apart from the build."""
 
@@ -387,5 +408,6 @@ EVENT_CLASSES: tuple[type[Event], ...] = (
     BuilderReturned, ErrorRecorded, ArtifactInventoried, ArtifactPublishing, ArtifactPublished,
     ArtifactQuarantined, ArtifactRemoved, CleanupFinished, RunFinished, RetryPlanned, StreamClosed,
     ProcessExited, RunLost, RunFenced, ValidationRecorded, SourceRecorded, DecisionRecorded,
+    RunContextRecorded, ExportFinished,
 )  # fmt: skip
 EVENT_TYPES: dict[str, type[Event]] = {cls.type: cls for cls in EVENT_CLASSES}

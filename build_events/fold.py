@@ -25,6 +25,7 @@ from build_events.events import (
     PhaseProgressed,
     PhaseStarted,
     ProcessExited,
+    RunContextRecorded,
     RunFenced,
     RunFinished,
     RunLost,
@@ -37,6 +38,7 @@ from build_events.state import PhaseState, Ranges, RunState, StreamState
 
 KEPT: tuple[type[Event], ...] = (
     RunStarted,
+    RunContextRecorded,
     RunFinished,
     StreamClosed,
     BuilderReturned,

@@ -26,7 +26,12 @@ def span_id(run_id: str, ordinal: int) -> str:
     ``ordinal`` is the phase id, or ``ROOT_ORDINAL`` for the run. Any process can compute it, so a
     span can be closed by somebody else than the process that opened it.
     """
-    return hashlib.sha256(f"{run_id}/{ordinal}".encode()).hexdigest()[:16]
+    return named_span_id(run_id, str(ordinal))
+
+
+def named_span_id(run_id: str, name: str) -> str:
+    """Return the span id of a span of a run that is no phase, e.g. ``anchor`` or ``3/slice/2``."""
+    return hashlib.sha256(f"{run_id}/{name}".encode()).hexdigest()[:16]
 
 
 def event_id(stream_id: str, sequence: int) -> str:

@@ -20,7 +20,6 @@ E = TypeVar("E", bound=BaseModel)
 # What a JSON text in UTF-8 can hold: every character but lone surrogates.
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
-digests = st.text("0123456789abcdef", min_size=64, max_size=64)
 nanoseconds = st.integers(0, 2**63 - 1)
 # 9999 is the last year that ISO 8601 writes with four digits.
 wall_times = st.integers(0, 253_402_300_799_999_999_999)
@@ -143,8 +142,9 @@ def _scalars(kind: Any, metadata: tuple[Any, ...]) -> st.SearchStrategy[Any]:
     """Return plain values within the bounds that a field's metadata states."""
     rules = [rule for item in metadata for rule in (item.metadata if isinstance(item, FieldInfo) else [item])]
     if kind is str:
-        if any(getattr(rule, "pattern", None) == "^[0-9a-f]{64}$" for rule in rules):
-            return digests
+        pattern = next((rule.pattern for rule in rules if hasattr(rule, "pattern") and rule.pattern), None)
+        if pattern is not None:
+            return st.from_regex(pattern, fullmatch=True)
         return names if any(isinstance(rule, annotated_types.MinLen) for rule in rules) else texts
     if kind is int:
         low = next((rule.ge for rule in rules if isinstance(rule, annotated_types.Ge)), -(2**63))
