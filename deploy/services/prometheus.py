@@ -15,7 +15,7 @@ _OTHERWISE = "put prometheus 3.x on PATH, or give a running one: PROMETHEUS=http
 
 
 class Prometheus:
-    """A Prometheus at ``PROMETHEUS`` that scrapes every second."""
+    """A Prometheus at ``PROMETHEUS`` that scrapes every second, or every ``PROMETHEUS_SCRAPE_INTERVAL``."""
 
     name = "prometheus"
     variable = "PROMETHEUS"
@@ -40,7 +40,8 @@ class Prometheus:
         fill(
             "prometheus.yml",
             place,
-            span_metrics=place.peers["otelcol"]["span_metrics"],
+            interval=tools.environ.get("PROMETHEUS_SCRAPE_INTERVAL", "1s"),
+            pipeline=place.peers["otelcol"]["prometheus"],
             otelcol_metrics=place.peers["otelcol"]["metrics"],
             jaeger_metrics=place.peers["jaeger"]["metrics"],
         )

@@ -3,7 +3,6 @@
 import json
 import secrets
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,34 +13,11 @@ import pytest
 
 from deploy.services import Services
 from deploy.services.probe import port_answers
+from tests.services.answers import answer_from, eventually
 
 # A cold machine compiles for minutes first.
 pytestmark = [pytest.mark.service, pytest.mark.timeout(1800)]
 GO_SERVICES = ("jaeger", "otelcol", "prometheus")
-PATIENCE_S = 20
-
-
-def get(url: str) -> Any:
-    """Return the JSON that a URL answers with; None while it answers with an error."""
-    try:
-        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 # an address of our own
-            return json.load(answer)
-    except urllib.error.HTTPError as error:
-        error.close()
-        return None
-
-
-def answer_from(url: str, key: str) -> list[dict[str, Any]]:
-    """Return a list in the JSON of a URL as soon as it is not empty; empty when that takes too long."""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        found: Any = get(url)
-        for part in key.split("."):
-            found = (found or {}).get(part)
-        if found:
-            return list(found)
-        time.sleep(0.05)
-    return []
 
 
 def new_span(name: str) -> dict[str, Any]:
@@ -137,7 +113,5 @@ def test_a_jaeger_in_memory_shows_a_span_as_often_as_it_came(forgetful: Services
     span = new_span("BUILD twice")
     send(otlp, span)
     send(otlp, span | {"endTimeUnixNano": str(time.time_ns())})
-    deadline = time.monotonic() + PATIENCE_S
-    while len(found := spans_of(forgetful.address("jaeger"), span["traceId"])) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
+    found = eventually(lambda: spans_of(forgetful.address("jaeger"), span["traceId"]), lambda names: len(names) > 1)
     assert found == ["BUILD twice"] * 2
