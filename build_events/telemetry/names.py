@@ -69,6 +69,14 @@ ENGINE_SIZE: Final = "trt.engine.size_bytes"
 TIMING_CACHE_MODE: Final = "trt.timing_cache.mode"
 TIMING_CACHE_REASON: Final = "trt.timing_cache.reason"
 
+# Labels of metrics
+CANCEL_LEG: Final = "trt.cancel.leg"
+CLEANUP_STATUS: Final = "trt.cleanup.status"
+CLEANUP_BY: Final = "trt.cleanup.by"
+DROPPED_KIND: Final = "enginetrail.dropped.kind"
+VERDICT_KIND: Final = "enginetrail.verdict.kind"
+VERDICT: Final = "enginetrail.verdict.value"
+
 SpanKind = Literal["anchor", "marker", "slice", "final"]
 Result = Literal["success", "failure", "error", "timeout", "cancellation"]  # cicd.pipeline.result; we skip nothing
 RunStage = Literal["pending", "executing", "finalizing"]  # cicd.pipeline.run.state
