@@ -21,7 +21,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/python -m build_events.schemas --check
 	$(BIN)/python -m analytics.view_docs --check
-	$(BIN)/python -m build_events.telemetry.metric_docs --check
+	$(BIN)/python -m build_events.metric_docs --check
 
 # The full counts of the fault tests; takes tens of minutes.
 soak: $(READY) $(MODELS)
@@ -36,7 +36,7 @@ schema: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m analytics.view_docs
-	$(BIN)/python -m build_events.telemetry.metric_docs
+	$(BIN)/python -m build_events.metric_docs
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from opentelemetry.semconv._incubating.metrics import cicd_metrics
 
 from build_events import events as ev
+from build_events import metric_docs
 from build_events.clock import NS_PER_S
 from build_events.envelope import Recorded
-from build_events.telemetry import metric_docs, metrics, names
+from build_events.telemetry import metrics, names
 from build_events.telemetry.measurements import Measurement, RunMeasurements
 from build_events.telemetry.metrics import METRICS, Metric
 from tests.build_events.scenes import ENDS, End, Scene, flatten

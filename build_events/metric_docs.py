@@ -1,4 +1,4 @@
-"""The table of metrics in ``docs/telemetry.md``: ``python -m build_events.telemetry.metric_docs [--check]``."""
+"""The table of metrics in ``docs/telemetry.md``: ``python -m build_events.metric_docs [--check]``."""
 
 import sys
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from build_events.telemetry.metrics import METRICS, Metric
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "telemetry.md"
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "telemetry.md"
 BEGIN = "<!-- metrics: made by `make docs` from build_events/telemetry/metrics.py -->\n"
 END = "<!-- end of metrics -->\n"
 
