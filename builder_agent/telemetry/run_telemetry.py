@@ -1,0 +1,85 @@
+"""What one run exports, fed with its records once they are durable."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from build_events import clock as clocks
+from build_events import ids
+from build_events.clock import Clock
+from build_events.envelope import Recorded, StreamHeader
+from build_events.events import ExportFinished, RunStarted
+from build_events.log import EventWriter
+from build_events.stream import EventStream
+from build_events.telemetry.run_spans import RunSpans
+from builder_agent.telemetry.settings import EXIT_S, TelemetrySettings
+from builder_agent.telemetry.span_export import SpanExport
+
+SOURCE = "enginetrail/telemetry"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportEnd:
+    """How a run's export ended."""
+
+    header: StreamHeader  # of the run's main stream
+    exports: tuple[ExportFinished, ...]
+
+
+class RunTelemetry:
+    """Nothing before ``run.started``: a run that is refused exports nothing, and has no thread here."""
+
+    def __init__(self, settings: TelemetrySettings) -> None:
+        self._settings = settings
+        self._spans = RunSpans(settings.intervals)
+        self._export = SpanExport(settings) if settings.traces is not None else None
+        self._header: StreamHeader | None = None
+
+    def take(self, records: Sequence[Recorded]) -> None:
+        """Take durable records of the run's streams; never waits."""
+        if self._header is None:
+            started = (record.stream for record in records if isinstance(record.event, RunStarted))
+            self._header = next(started, None)
+        if self._header is None or self._export is None or not records:
+            return
+        taken = tuple(records)
+        self._export.put(lambda: self._spans.take(taken))
+
+    def finish(self, timeout_s: float = EXIT_S) -> ExportEnd | None:
+        """Export what ends the run, within ``timeout_s``; ``None`` where there was no run, or nothing is exported."""
+        if self._header is None or self._export is None:
+            return None
+        report = self._export.finish(timeout_s, self._spans.final)
+        if report is None:
+            return None
+        traces = ExportFinished(signal="traces", exported=report.exported, dropped=report.dropped, reason=report.reason)
+        return ExportEnd(self._header, (traces,))
+
+
+def declare(end: ExportEnd, writer: EventWriter, *, clock: Clock) -> list[Recorded]:
+    """Append what was exported to the log, in a short stream of its own, and return its records.
+
+    Raises:
+        LogUnavailableError: the log did not take it.
+    """
+    header = StreamHeader(
+        stream_id=ids.random_id(),
+        role="observer",
+        run_id=end.header.run_id,
+        trace_id=end.header.trace_id,
+        source=SOURCE,
+        boot_id=clocks.boot_id(),
+    )
+    return EventStream(header, writer, clock=clock).close(*end.exports)
+
+
+def shortfall(end: ExportEnd, settings: TelemetrySettings) -> str | None:
+    """Return the one line that is said of a run whose endpoint did not take everything."""
+    lines = []
+    for export in end.exports:
+        signal = settings.traces if export.signal == "traces" else settings.metrics
+        if export.dropped and signal is not None:
+            lines.append(
+                f"{export.signal}: {export.dropped} of {export.dropped + export.exported} did not reach "
+                f"{signal.endpoint} ({export.reason}); the events of the run are not affected"
+            )
+    return "; ".join(lines) or None
