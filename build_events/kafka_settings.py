@@ -51,6 +51,9 @@ def kafka_settings(url: str, environment: Mapping[str, str]) -> KafkaSettings:
         KafkaSettingsError: the address has another form, or a variable a value that means nothing.
     """
     servers, topic = _address(url)
+    for name, why in UNUSABLE.items():
+        if environment.get(name):
+            raise KafkaSettingsError(f"{name} is set, but {why}")
     client: dict[str, Any] = {"bootstrap_servers": list(servers), "api_version": API_VERSION}
     for name, read in VARIABLES.items():
         text = environment.get(name, "")
@@ -105,6 +108,12 @@ _EXPECTED: Mapping[Callable[[str], Any], str] = {
     _version: "expected a broker version such as 2.8",
 }
 
+# Never ignored in silence: who sets one of these relies on it. Source: kafka-python 3.0.12.
+UNUSABLE: Mapping[str, str] = {
+    "KAFKA_SSL_CIPHERS": "the client ignores it: unset it, and restrict `ssl.cipher.suites` at the broker",
+    "KAFKA_SSL_CRLFILE": "the client cannot read it: unset it, and have brokers signed by a new authority",
+}
+
 # What is read from the environment: the settings of kafka-python for encryption and authentication.
 VARIABLES: Mapping[str, Callable[[str], Any]] = {
     "KAFKA_API_VERSION": _version,
@@ -114,8 +123,6 @@ VARIABLES: Mapping[str, Callable[[str], Any]] = {
     "KAFKA_SSL_CERTFILE": str,
     "KAFKA_SSL_KEYFILE": str,
     "KAFKA_SSL_PASSWORD": str,
-    "KAFKA_SSL_CRLFILE": str,
-    "KAFKA_SSL_CIPHERS": str,
     "KAFKA_SASL_MECHANISM": str,
     "KAFKA_SASL_PLAIN_USERNAME": str,
     "KAFKA_SASL_PLAIN_PASSWORD": str,

@@ -1,8 +1,8 @@
-"""Makes kafka-python clients, and silences what they say of an outage that we report ourselves."""
+"""Makes kafka-python producers, and ends them."""
 
-import logging
 from typing import TYPE_CHECKING
 
+from build_events.kafka_client_log import listen
 from build_events.kafka_settings import KafkaSettings
 from builder_agent.spool.sink import SinkUnavailableError
 
@@ -39,7 +39,7 @@ def make_producer(settings: KafkaSettings) -> "KafkaProducer":
         raise SinkUnavailableError(
             f"{settings.url}: kafka-python is not installed here; pip install 'enginetrail[kafka]'"
         ) from None
-    quieten()
+    listen()
     try:
         producer = KafkaProducer(**PRODUCER, **settings.client)
     except Exception as error:
@@ -47,16 +47,6 @@ def make_producer(settings: KafkaSettings) -> "KafkaProducer":
     # Its exit handler and destructor would wait, and raise, for what is not acknowledged: we close it ourselves.
     producer._unregister_cleanup()  # noqa: SLF001 # there is no public way
     return producer
-
-
-def quieten() -> None:
-    """Leave only fatal messages of the client, unless somebody has set its logger's level.
-
-    One outage made 333 warnings and errors; what matters of them is in our own reports.
-    """
-    logger = logging.getLogger("kafka")
-    if logger.level == logging.NOTSET:
-        logger.setLevel(logging.CRITICAL)
 
 
 def end_producer(producer: "KafkaProducer") -> None:

@@ -2,9 +2,11 @@
 
 import functools
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from build_events.kafka_client_log import failure_since
 from build_events.kafka_record import KafkaRecord
 from build_events.kafka_settings import KafkaSettings
 from builder_agent import forks
@@ -27,6 +29,7 @@ class KafkaSink:
         self._producer: KafkaProducer | None = None
         self._partitions = 0
         self._identity = ""
+        self._made_at = 0.0  # CLOCK_MONOTONIC seconds
         forks.register(self)
 
     def identity(self) -> str:
@@ -36,6 +39,7 @@ class KafkaSink:
             SinkUnavailableError: no broker answers, or the topic is not there.
         """
         if self._producer is None:
+            self._made_at = time.monotonic()
             self._producer = make_producer(self._settings)
         if not self._partitions:
             self._learn(self._producer)
@@ -76,7 +80,10 @@ class KafkaSink:
             partitions = producer.partitions_for(topic)
         except KafkaError as error:
             if producer._metadata.cluster_id is None:  # noqa: SLF001 # there is no public way
-                raise SinkUnavailableError(f"{url}: no broker answers there ({_text(error)})") from error
+                why = failure_since(self._made_at) or _text(error)
+                raise SinkUnavailableError(
+                    f"{url}: no broker answers there ({why}); see the KAFKA_* settings"
+                ) from error
             raise SinkUnavailableError(
                 f"{url}: the cluster has no topic {topic!r} for us ({_text(error)}); see `enginetrail topics ensure`"
             ) from error

@@ -1,13 +1,14 @@
 """The topic as this log needs it: made with its settings, or compared with them. Never deleted, never shrunk."""
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from build_events.kafka_client_log import failure_since, listen
 from build_events.kafka_record import MAX_VALUE_BYTES
 from build_events.kafka_settings import KafkaSettings
-from builder_agent.kafka.client import quieten
 from builder_agent.spool.sink import SinkUnavailableError
 
 ANSWER_MS = 10_000
@@ -124,7 +125,8 @@ def _admin(settings: KafkaSettings) -> Iterator[Any]:
         raise SinkUnavailableError(
             f"{settings.url}: kafka-python is not installed here; pip install 'enginetrail[kafka]'"
         ) from None
-    quieten()
+    listen()
+    began = time.monotonic()
     client = {
         "bootstrap_timeout_ms": ANSWER_MS,
         "request_timeout_ms": ANSWER_MS,
@@ -134,8 +136,8 @@ def _admin(settings: KafkaSettings) -> Iterator[Any]:
         with KafkaAdminClient(**client) as admin:
             yield admin
     except KafkaError as error:
-        said = error.args[0] if error.args else ""
-        raise SinkUnavailableError(f"{settings.url}: {type(error).__name__}: {said}") from error
+        why = failure_since(began) or f"{type(error).__name__}: {error.args[0] if error.args else ''}"
+        raise SinkUnavailableError(f"{settings.url}: {why}; check the address and the KAFKA_* settings") from error
 
 
 def _state(admin: Any, topic: str) -> TopicState | None:

@@ -1,6 +1,5 @@
 """One topic of one cluster: who it is, and the two clients that a reader needs."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +8,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.errors import UnknownTopicOrPartitionError, for_code
 
 from build_events.errors import LogCorruptError, LogUnavailableError
+from build_events.kafka_client_log import listen
 from collector.kafka.errors import broker_errors
 
 # kafka-python's defaults are for programs that may wait for minutes.
@@ -45,16 +45,6 @@ class TopicIdentity:
         return f"kafka:{self.cluster_id}/{self.topic_id}"
 
 
-def quieten() -> None:
-    """Leave only fatal messages of the client, unless somebody has set its logger's level.
-
-    One outage made 333 warnings and errors (measured); what matters of them is in our own errors.
-    """
-    logger = logging.getLogger("kafka")
-    if logger.level == logging.NOTSET:
-        logger.setLevel(logging.CRITICAL)
-
-
 class Connection:
     """A consumer assigned to all partitions of a topic, and an admin client. Not thread-safe."""
 
@@ -65,7 +55,7 @@ class Connection:
             LogUnavailableError: the broker does not answer, or has no such topic.
         """
         self.topic = topic
-        quieten()
+        listen()
         with broker_errors(f"connecting to {client.get('bootstrap_servers')} for topic {topic}"):
             # Its answer about the cluster cannot be read under an older protocol version (kafka-python 3.0.12).
             negotiated = {name: value for name, value in client.items() if name != "api_version"}

@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from build_events.kafka_settings import API_VERSION, VARIABLES, KafkaSettingsError, is_kafka_url, kafka_settings
+from build_events.kafka_settings import (
+    API_VERSION,
+    UNUSABLE,
+    VARIABLES,
+    KafkaSettingsError,
+    is_kafka_url,
+    kafka_settings,
+)
 
 
 def test_an_address_names_brokers_and_topic() -> None:
@@ -69,10 +76,17 @@ def test_a_variable_without_a_meaning_is_refused(name: str, text: str) -> None:
         kafka_settings("kafka://a:1/t", {name: text})
 
 
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_a_setting_that_the_client_would_ignore_is_refused(name: str) -> None:
+    """Who restricts encryption must not believe that it is restricted."""
+    with pytest.raises(KafkaSettingsError, match=f"{name} is set, but the client .*: unset it"):
+        kafka_settings("kafka://a:1/t", {name: "x"})
+
+
 def test_every_variable_is_documented() -> None:
     """What is read from the environment stands in docs/kafka.md."""
     page = (Path(__file__).parents[2] / "docs" / "kafka.md").read_text(encoding="utf-8")
-    assert [name for name in VARIABLES if f"`{name}`" not in page] == []
+    assert [name for name in (*VARIABLES, *UNUSABLE) if f"`{name}`" not in page] == []
 
 
 def test_only_the_scheme_tells_a_kafka_log() -> None:
