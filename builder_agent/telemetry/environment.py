@@ -20,6 +20,7 @@ from builder_agent.telemetry.settings import Protocol, Signal, SignalSettings, T
 
 MARKER_S: Final = "ENGINETRAIL_TRACE_MARKER_S"
 SLICE_S: Final = "ENGINETRAIL_TRACE_SLICE_S"
+METRIC_INTERVAL_MS: Final = "OTEL_METRIC_EXPORT_INTERVAL"
 _EXPORTERS: Final = ("otlp", "console", "none")
 _PORTS: Final[Mapping[Protocol, int]] = {"grpc": 4317, "http/protobuf": 4318}
 
@@ -46,6 +47,7 @@ def telemetry_settings(environment: Mapping[str, str]) -> TelemetrySettings:
             marker_after_ns=_seconds(environment, MARKER_S, defaults.marker_after_ns, problems),
             slice_every_ns=_seconds(environment, SLICE_S, defaults.slice_every_ns, problems),
         ),
+        metric_interval_s=_above_zero(environment, METRIC_INTERVAL_MS, 60_000, "milliseconds", problems) / 1000,
         problems=tuple(problems),
     )
 
@@ -119,18 +121,21 @@ def _resource(environment: Mapping[str, str], problems: list[str]) -> dict[str, 
 
 
 def _seconds(environment: Mapping[str, str], variable: str, default_ns: int, problems: list[str]) -> int:
+    return round(_above_zero(environment, variable, default_ns / NS_PER_S, "seconds", problems) * NS_PER_S)
+
+
+def _above_zero(environment: Mapping[str, str], variable: str, default: float, unit: str, problems: list[str]) -> float:
     text = _get(environment, variable)
     if not text:
-        return default_ns
+        return default
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        seconds = math.nan
-    if not (math.isfinite(seconds) and seconds > 0):
-        default = default_ns / NS_PER_S
-        problems.append(f"{variable}={text} is no number of seconds above 0; {default:g} is used")
-        return default_ns
-    return round(seconds * NS_PER_S)
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        problems.append(f"{variable}={text} is no number of {unit} above 0; {default:g} is used")
+        return default
+    return number
 
 
 def _is_installed(package: str) -> bool:

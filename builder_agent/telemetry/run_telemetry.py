@@ -1,5 +1,6 @@
 """What one run exports, fed with its records once they are durable."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,8 +12,9 @@ from build_events.events import ExportFinished, RunStarted
 from build_events.log import EventWriter
 from build_events.stream import EventStream
 from build_events.telemetry.run_spans import RunSpans
+from builder_agent.telemetry.metrics import RunMetrics, Tell
 from builder_agent.telemetry.settings import EXIT_S, TelemetrySettings
-from builder_agent.telemetry.span_export import SpanExport
+from builder_agent.telemetry.span_export import GRACE_S, SpanExport
 
 SOURCE = "enginetrail/telemetry"
 
@@ -28,10 +30,11 @@ class ExportEnd:
 class RunTelemetry:
     """Nothing before ``run.started``: a run that is refused exports nothing, and has no thread here."""
 
-    def __init__(self, settings: TelemetrySettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: TelemetrySettings, *, observe: Tell = tuple) -> None:
+        """``observe`` gives what gauges of this home show."""
         self._spans = RunSpans(settings.intervals)
         self._export = SpanExport(settings) if settings.traces is not None else None
+        self._metrics = RunMetrics(settings, observe=observe) if settings.metrics is not None else None
         self._header: StreamHeader | None = None
 
     def take(self, records: Sequence[Recorded]) -> None:
@@ -39,20 +42,34 @@ class RunTelemetry:
         if self._header is None:
             started = (record.stream for record in records if isinstance(record.event, RunStarted))
             self._header = next(started, None)
-        if self._header is None or self._export is None or not records:
+        if self._header is None or not records:
             return
         taken = tuple(records)
-        self._export.put(lambda: self._spans.take(taken))
+        if self._export is not None:
+            self._export.put(lambda: self._spans.take(taken))
+        if self._metrics is not None:
+            self._metrics.take(taken)
 
     def finish(self, timeout_s: float = EXIT_S) -> ExportEnd | None:
         """Export what ends the run, within ``timeout_s``; ``None`` where there was no run, or nothing is exported."""
-        if self._header is None or self._export is None:
+        if self._header is None:
             return None
-        report = self._export.finish(timeout_s, self._spans.final)
+        deadline = time.monotonic() + timeout_s
+        if self._metrics is not None:
+            self._metrics.end()
+        ends = self._finish_spans(timeout_s)
+        if self._metrics is not None:
+            metrics = self._metrics.finish(max(deadline - time.monotonic(), GRACE_S), ends)
+            ends += (metrics,) if metrics is not None else ()
+        return ExportEnd(self._header, ends) if ends else None
+
+    def _finish_spans(self, timeout_s: float) -> tuple[ExportFinished, ...]:
+        report = None if self._export is None else self._export.finish(timeout_s, self._spans.final)
         if report is None:
-            return None
-        traces = ExportFinished(signal="traces", exported=report.exported, dropped=report.dropped, reason=report.reason)
-        return ExportEnd(self._header, (traces,))
+            return ()
+        return (
+            ExportFinished(signal="traces", exported=report.exported, dropped=report.dropped, reason=report.reason),
+        )
 
 
 def declare(end: ExportEnd, writer: EventWriter, *, clock: Clock) -> list[Recorded]:

@@ -43,6 +43,7 @@ class TelemetrySettings:
     metrics: SignalSettings | None = None
     resource: Mapping[str, str] = field(default_factory=dict)  # of the user: wins over ours
     intervals: Intervals = field(default_factory=Intervals)
+    metric_interval_s: float = 60.0  # between two exports of a process that goes on
     problems: tuple[str, ...] = ()  # values that cannot be used, each with what to do: to be said once
 
 
