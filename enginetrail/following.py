@@ -1,5 +1,6 @@
 """``enginetrail collect --follow``: one store, or one per partition as a member of a group."""
 
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -10,6 +11,8 @@ import click
 
 from analytics.views import view_sql
 from build_events.log import EventReader, Positions
+from builder_agent.telemetry.environment import telemetry_settings
+from builder_agent.telemetry.settings import TelemetrySettings
 from collector.collect import OnSnapshot, follow
 from collector.commit import CollectStats
 from collector.errors import SnapshotError, StoreWriteError
@@ -17,6 +20,7 @@ from collector.publish import ALL, publish_parquet
 from collector.status import StatusWriter
 from collector.steady import SteadyReader
 from collector.store import Store
+from enginetrail.collector_metrics import CollectorMetrics, collector_metrics
 from enginetrail.fencing import Fencing
 from enginetrail.home import Home
 from enginetrail.log_choice import need_kafka
@@ -50,11 +54,19 @@ class _Watch:
     log: SteadyReader
     status: StatusWriter
     fencing: Fencing | None
+    metrics: CollectorMetrics | None
 
     def look(self, store: Store) -> None:
         self.status.note(store, at_end=self.log.at_end)
+        if self.metrics is not None:
+            self.metrics.look(store)
         if self.fencing is not None:
             self.fencing.look(store, at_end=self.log.at_end)
+
+    def close(self) -> None:
+        self.status.close()
+        if self.metrics is not None:
+            self.metrics.close()
 
 
 def follow_whole(home: Home, log: EventReader, publish: Path | None) -> CollectStats:
@@ -62,7 +74,8 @@ def follow_whole(home: Home, log: EventReader, publish: Path | None) -> CollectS
     stop, done = Stop(), CollectStats()
     steady = SteadyReader(log, warn)
     fencing = Fencing(home, home.kafka, warn) if home.kafka else None
-    watch = _Watch(steady, StatusWriter(home.folder), fencing)
+    metrics = collector_metrics(home, _telemetry(), steady, folder=home.folder, warn=warn)
+    watch = _Watch(steady, StatusWriter(home.folder), fencing, metrics)
     click.echo(f"following {home.kafka.url if home.kafka else home.log_folder}; stop with Ctrl-C", err=True)
     try:
         while True:
@@ -83,7 +96,7 @@ def follow_whole(home: Home, log: EventReader, publish: Path | None) -> CollectS
             if not _wait(RETRY_S, stop):
                 return done
     finally:
-        watch.status.close()
+        watch.close()
 
 
 def follow_group(home: Home, group: str, publish: Path | None) -> CollectStats:
@@ -95,12 +108,22 @@ def follow_group(home: Home, group: str, publish: Path | None) -> CollectStats:
     settings = need_kafka(home)
     stop = Stop()
     reader = KafkaReader(settings.client, settings.topic)
+    telemetry = _telemetry()
     watches: dict[int, _Watch] = {}
+
+    def watch_of(part: PartitionStore) -> _Watch:
+        measured = collector_metrics(home, telemetry, part.log, folder=part.folder, warn=warn)
+        return _Watch(part.log, StatusWriter(part.folder), Fencing(home, settings, warn), measured)
+
+    def forget(numbers: set[int]) -> None:
+        for number in numbers:
+            watches.pop(number).close()
 
     def look(part: PartitionStore) -> None:
         known = watches.get(part.number)
         if known is None or known.log is not part.log:  # opened anew: its leases begin anew
-            known = watches[part.number] = _Watch(part.log, StatusWriter(part.folder), Fencing(home, settings, warn))
+            forget({part.number} & watches.keys())
+            known = watches[part.number] = watch_of(part)
         known.look(part.store)
         while reader.gaps:
             warn(reader.gaps.pop())
@@ -108,6 +131,10 @@ def follow_group(home: Home, group: str, publish: Path | None) -> CollectStats:
     def published(part: PartitionStore, snapshot: Path) -> None:
         if publish is not None:
             publisher(reader.identity(), publish, f"{part.number:04d}")(snapshot, part.ingester.positions)
+
+    def keep_house() -> None:
+        forget(watches.keys() - collector.stores.keys())  # another member counts what they hold
+        settle(home)
 
     click.echo(f"following {settings.url} in group {group}; stop with Ctrl-C", err=True)
     try:
@@ -120,11 +147,17 @@ def follow_group(home: Home, group: str, publish: Path | None) -> CollectStats:
             watch=look,
             published=published,
         )
-        return collector.follow(stop=stop, housekeeping=lambda: settle(home))
+        return collector.follow(stop=stop, housekeeping=keep_house)
     finally:
         reader.close()
-        for watch in watches.values():
-            watch.status.close()
+        forget(set(watches))
+
+
+def _telemetry() -> TelemetrySettings:
+    settings = telemetry_settings(os.environ)
+    for problem in settings.problems:
+        warn(problem)
+    return settings
 
 
 def publisher(identity: str, folder: Path, partition: str) -> OnSnapshot:
