@@ -29,6 +29,8 @@ class RecoveredRun:
     run_id: str
     lost: bool  # false: its supervisor had recorded the exit, and died before the sweep
     quarantined: tuple[str, ...]  # where its temporary files lie now
+    # All that is known of the run, this call's own facts included: a spool may have handed them on by now.
+    records: tuple[Recorded, ...]
 
 
 def recover(log_folder: Path, *, clock: Clock) -> list[RecoveredRun]:
@@ -85,9 +87,9 @@ def _end(log_folder: Path, run_id: str, stream: AbandonedStream, clock: Clock) -
         source=SOURCE,
         boot_id=clocks.boot_id(),
     )
-    EventStream(header, LocalLog(log_folder), clock=clock).close(*events)
+    own = EventStream(header, LocalLog(log_folder), clock=clock).close(*events)
     moved = tuple(fact.quarantine for fact in facts if isinstance(fact, ArtifactQuarantined))
-    return RecoveredRun(run_id=run_id, lost=lost, quarantined=moved)
+    return RecoveredRun(run_id=run_id, lost=lost, quarantined=moved, records=(*records, *own))
 
 
 def _end_is_declared(records: list[Recorded], main_stream_id: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from build_events.events import CleanupFinished, ErrorRecorded, Event, RunStarted
+from build_events.events import CleanupFinished, ErrorRecorded, Event, RunContextRecorded, RunStarted
 from builder_agent.files.output_folder import quarantine, temp_path
 from builder_agent.settings import RunSettings
 from builder_agent.texts import cut
@@ -34,6 +34,16 @@ def run_started(settings: RunSettings) -> RunStarted:
         pid=os.getpid(),
         agent_version=agent_version(),
     )
+
+
+def run_context(settings: RunSettings) -> RunContextRecorded | None:
+    """Return what the run was told of its surroundings, ``None`` where nothing was."""
+    context = RunContextRecorded(
+        queued_at_ns=settings.queued_at_ns,
+        parent_span_id=settings.parent_span_id,
+        retried_trace_id=settings.retried_trace_id,
+    )
+    return None if context == RunContextRecorded() else context
 
 
 def agent_version() -> str:

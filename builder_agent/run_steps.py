@@ -22,7 +22,7 @@ from builder_agent.outcome import Conclusion, Evidence, conclude
 from builder_agent.process_facts import observe_process
 from builder_agent.recording.run_recording import Recording
 from builder_agent.retry import plan_retry
-from builder_agent.run_facts import clean_up, degrade, run_started
+from builder_agent.run_facts import clean_up, degrade, run_context, run_started
 from builder_agent.settings import RunSettings
 from builder_agent.texts import cut
 from builder_agent.trt import tensorrt_rtx_backend, timing_cache
@@ -71,6 +71,9 @@ class RunSteps:
         at = self._recording.clock()
         self._seen.began_ns = at.monotonic_ns
         self._recording.delivery.start(run_started(self._settings), at)
+        context = run_context(self._settings)
+        if context is not None:
+            self._post(context, at)
         degrade("recovery", housekeeping, self._post)
         self._observe("before")
         self._recording.durable()

@@ -38,6 +38,9 @@ class RunSettings:
     retry_policy: RetryPolicy | None = None
     deadline_ns: int | None = None  # counted from command_started_monotonic_ns
     command_started_monotonic_ns: int | None = None
+    queued_at_ns: int | None = None  # when the caller queued the build, UTC since 1970
+    parent_span_id: str | None = None  # in the trace that the run is part of
+    retried_trace_id: str | None = None  # of the run that this one retries
     discard_late: bool = False  # publish no engine that came after a request to stop
     lease_ns: int = 60 * NS_PER_S
     delivery: DeliverySettings = field(default_factory=DeliverySettings)

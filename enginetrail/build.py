@@ -13,11 +13,13 @@ from rich.console import Console
 from build_events import clock, ids
 from build_events.events import RetryPolicy
 from build_events.state import ArtifactRow, RunState
-from builder_agent.bootstrap import trace_id_from
+from builder_agent.settings import DeliverySettings
 from builder_agent.spool.drainer import DrainReport
 from builder_agent.supervised.control import BuildSpec
 from builder_agent.supervised.signals import signals_noted
 from builder_agent.supervised.supervise import Mailbox, SupervisedResult, supervise
+from builder_agent.telemetry.run_telemetry import RunTelemetry
+from builder_agent.telemetry.surroundings import QUEUED_AT, queued_at_ns, trace_context_from
 from enginetrail.draining import start_draining, tell
 from enginetrail.home import Home
 from enginetrail.live import build_view
@@ -25,6 +27,7 @@ from enginetrail.log_choice import SHORT_DRAIN_S, spool_bytes
 from enginetrail.output import tell_result
 from enginetrail.recovery import recover_lost_runs
 from enginetrail.retry import follow_plan
+from enginetrail.telemetry import chosen_telemetry
 from enginetrail.usage import check_route
 
 POLICIES = get_args(RetryPolicy)
@@ -40,6 +43,13 @@ LEGS = ("signalled", "observed", "returned", "cleaned", "exited")
 @click.option("--retry-of", help="Run that this build retries, by id or the beginning of it.")
 @click.option(
     "--retry-policy", type=click.Choice(POLICIES), help="Policy of the retry.  [default: the plan that run recorded]"
+)
+@click.option(
+    "--queued-at",
+    envvar=QUEUED_AT,
+    show_envvar=True,
+    callback=lambda _context, _option, text: _queued_at(text),
+    help="When the build was queued: ISO 8601 with an offset, or seconds since 1970.",
 )
 @click.option("--discard-late", is_flag=True, help="Quarantine an engine that was ready only after a cancellation.")
 @click.option(
@@ -61,6 +71,7 @@ def build(
     deadline: float | None,
     retry_of: str | None,
     retry_policy: RetryPolicy | None,
+    queued_at: int | None,
     discard_late: bool,
     drain: float,
     how: str,
@@ -75,9 +86,11 @@ def build(
     _check_usage(route, model, output, deadline)
     recover_lost_runs(home)
     retried = follow_plan(home, retry_of, retry_policy, route) if retry_of is not None else None
+    telemetry = chosen_telemetry()
+    trace = trace_context_from(os.environ)
     spec = BuildSpec(
         run_id=ids.random_id(),
-        trace_id=trace_id_from(os.environ),
+        trace_id=trace.trace_id,
         main_stream_id=ids.random_id(),
         log_folder=str(home.log_folder),
         model=str(model.absolute()),
@@ -88,6 +101,10 @@ def build(
         deadline_ns=None if deadline is None else round(deadline * clock.NS_PER_S),
         retry_of=retried.run_id if retried else None,
         retry_policy=retried.policy if retried else None,
+        queued_at_ns=queued_at,
+        parent_span_id=trace.parent_span_id,
+        retried_trace_id=retried.trace_id if retried else None,
+        heartbeat_interval_ns=telemetry.heartbeat_ns(DeliverySettings().heartbeat_interval_ns),
         discard_late=discard_late,
         spool_bytes=spool_bytes(home),
     )
@@ -103,6 +120,7 @@ def build(
                 on_message=view.message,
                 on_output=view.message,
                 mailbox=mailbox,
+                telemetry=RunTelemetry(telemetry) if telemetry.exports else None,
             )
         drained = drainer.finish(drain) if drainer else None
         if drained is not None:
@@ -112,6 +130,13 @@ def build(
         elif result.state is not None:
             tell_result(_sentence(result.state))
     return result.exit_code
+
+
+def _queued_at(text: str | None) -> int | None:
+    try:
+        return queued_at_ns(text) if text else None
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def _check_usage(route: str, model: Path, output: Path, deadline: float | None) -> None:

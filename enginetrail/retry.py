@@ -13,6 +13,7 @@ from enginetrail.run_ids import one_run
 BUILDS: tuple[RetryPolicy, ...] = ("retry_cold", "retry_with_cache")
 PLAN = "SELECT data FROM events WHERE run_id = ? AND type = ? ORDER BY stream_id, sequence LIMIT 1"
 ROUTE = "SELECT route FROM runs WHERE run_id = ?"
+TRACE = "SELECT trace_id FROM events WHERE run_id = ? AND stream_role = 'main' LIMIT 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class Retry:
 
     run_id: str
     policy: RetryPolicy
+    trace_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class _Retried:
     run_id: str
     route: str | None
     plan: RetryPlanned | None
+    trace_id: str | None
 
 
 def follow_plan(home: Home, prefix: str, given: RetryPolicy | None, route: str) -> Retry:
@@ -43,7 +46,7 @@ def follow_plan(home: Home, prefix: str, given: RetryPolicy | None, route: str) 
     if run.route is not None and run.route != route:
         raise click.UsageError(f"run {run.run_id} built route {run.route!r}, not {route!r}; a retry keeps the route")
     if given is not None:
-        return Retry(run.run_id, given)
+        return Retry(run.run_id, given, run.trace_id)
     if run.plan is None:
         raise click.UsageError(f"run {run.run_id} recorded no retry plan (did it complete?); give --retry-policy")
     if run.plan.policy not in BUILDS:
@@ -51,7 +54,7 @@ def follow_plan(home: Home, prefix: str, given: RetryPolicy | None, route: str) 
             f"run {run.run_id} plans {run.plan.policy!r} ({run.plan.reason}): see `enginetrail show {run.run_id}`, "
             "then give --retry-policy to build all the same"
         )
-    return Retry(run.run_id, run.plan.policy)
+    return Retry(run.run_id, run.plan.policy, run.trace_id)
 
 
 def _in_folder(home: Home, prefix: str) -> _Retried | None:
@@ -61,10 +64,12 @@ def _in_folder(home: Home, prefix: str) -> _Retried | None:
     if home.kafka is not None and not any(name.startswith(prefix) for name in names):
         return None
     run_id = one_run(names, prefix)
-    events = [record.event for record in read_run(home.log_folder, run_id)]
+    records = read_run(home.log_folder, run_id)
+    events = [record.event for record in records]
     started = next((event for event in events if isinstance(event, RunStarted)), None)
     plan = next((event for event in events if isinstance(event, RetryPlanned)), None)
-    return _Retried(run_id, started.route if started else None, plan) if events else None
+    trace_id = next((record.stream.trace_id for record in records if record.stream.role == "main"), None)
+    return _Retried(run_id, started.route if started else None, plan, trace_id) if events else None
 
 
 def _in_store(home: Home, prefix: str) -> _Retried:
@@ -81,5 +86,6 @@ def _in_store(home: Home, prefix: str) -> _Retried:
         run_id = resolve_run(query, prefix)
         [row] = query(ROUTE, [run_id])
         plans = query(PLAN, [run_id, RetryPlanned.type])
+        traces = query(TRACE, [run_id])
     plan = RetryPlanned.model_validate_json(plans[0]["data"]) if plans else None
-    return _Retried(run_id, row["route"], plan)
+    return _Retried(run_id, row["route"], plan, traces[0]["trace_id"] if traces else None)

@@ -20,7 +20,7 @@ from builder_agent.errors import ArtifactWriteError, ModelRefusedError, OutputBu
 from builder_agent.files.inputs import refuse_input_as_output
 from builder_agent.files.output_folder import check_target, lock_path
 from builder_agent.session import RunSession
-from builder_agent.settings import RunSettings
+from builder_agent.settings import DeliverySettings, RunSettings
 from builder_agent.spool.quota import Pressure, SpoolQuota
 from builder_agent.supervised.child_requests import Requests
 from builder_agent.supervised.child_termination import Termination
@@ -150,8 +150,18 @@ def _settings(spec: BuildSpec) -> RunSettings:
         retry_policy=spec.retry_policy,
         deadline_ns=spec.deadline_ns,
         command_started_monotonic_ns=spec.command_started_monotonic_ns,
+        queued_at_ns=spec.queued_at_ns,
+        parent_span_id=spec.parent_span_id,
+        retried_trace_id=spec.retried_trace_id,
         discard_late=spec.discard_late,
+        delivery=_delivery(spec),
     )
+
+
+def _delivery(spec: BuildSpec) -> DeliverySettings:
+    if spec.heartbeat_interval_ns is None:
+        return DeliverySettings()
+    return DeliverySettings(heartbeat_interval_ns=spec.heartbeat_interval_ns)
 
 
 def _say(error: EngineTrailError) -> None:

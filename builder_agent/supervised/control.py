@@ -44,6 +44,10 @@ class BuildSpec(_Message):
     deadline_ns: Nanoseconds | None = None  # counted from command_started_monotonic_ns
     retry_of: str | None = None  # run id
     retry_policy: RetryPolicy | None = None
+    queued_at_ns: Nanoseconds | None = None  # UTC since 1970
+    parent_span_id: str | None = None  # in the trace that the run is part of
+    retried_trace_id: str | None = None
+    heartbeat_interval_ns: Nanoseconds | None = None  # null = the agent's default
     spool_bytes: int | None = None  # the log is a spool of at most this size; null = it is the log of record
     discard_late: bool = False  # do not keep an engine that was ready after a request to stop
     terminate_grace_ns: Nanoseconds = NS_PER_S  # SIGKILL follows SIGTERM after this long; the supervisor sets it

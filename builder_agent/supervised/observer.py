@@ -1,6 +1,6 @@
 """The supervisor's own stream about the run: what it asked for, saw and did."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from build_events import clock as clocks
@@ -24,10 +24,18 @@ class Observer:
     One thread owns it. Nothing is written before the first ``record``.
     """
 
-    def __init__(self, spec: BuildSpec, *, clock: Clock, on_failure: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        spec: BuildSpec,
+        *,
+        clock: Clock,
+        on_failure: Callable[[str], None],
+        on_durable: Callable[[Sequence[Recorded]], None] = lambda _records: None,
+    ) -> None:
+        """``on_failure`` hears why a log fails; ``on_durable`` gets what it took."""
         self._log = LocalLog(Path(spec.log_folder))
         self._clock = clock
-        self._on_failure = on_failure
+        self._on_failure, self._on_durable = on_failure, on_durable
         self._waiting: list[Recorded] = []
         self._records: list[Recorded] = []
         self._root_span = ids.span_id(spec.run_id, ids.ROOT_ORDINAL)
@@ -62,6 +70,7 @@ class Observer:
         except (EngineTrailError, OSError) as error:
             self._on_failure(f"event log: {error}")
             return False
+        self._on_durable(tuple(self._waiting))
         self._waiting.clear()
         return True
 

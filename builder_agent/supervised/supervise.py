@@ -5,12 +5,13 @@ tailing the child's segment and writes an observer stream of its own (docs/contr
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from build_events.clock import NS_PER_MS, NS_PER_S, Clock
 from build_events.envelope import Recorded
+from build_events.errors import EngineTrailError
 from build_events.local_log import LocalLog
 from builder_agent.errors import UsageError
 from builder_agent.supervised.child_output import ChildOutput
@@ -25,6 +26,7 @@ from builder_agent.supervised.process import ChildProcess
 from builder_agent.supervised.signals import signals_noted
 from builder_agent.supervised.watch import Watch
 from builder_agent.supervisor_lock import SupervisorLock
+from builder_agent.telemetry.run_telemetry import RunTelemetry, declare
 
 __all__ = ["Mailbox", "SupervisedResult", "SupervisorSettings", "supervise"]
 
@@ -47,13 +49,15 @@ def supervise(
     on_output: Callable[[str], None] | None = None,
     mailbox: Mailbox | None = None,
     settings: SupervisorSettings = SupervisorSettings(),
+    telemetry: RunTelemetry | None = None,
 ) -> SupervisedResult:
     """Build in a child process; return when it is gone, its files are in order and all is recorded.
 
     ``on_event`` gets every event of the run, the supervisor's own included, ``on_message`` sentences
     for a person, and ``on_output`` the lines that the child prints: why it refuses a build, and the
     builder's log (default: they go to this process's stderr). All are called on one other thread,
-    never two at once. ``mailbox`` takes requests to stop from other threads. SIGINT, SIGTERM and
+    never two at once. ``mailbox`` takes requests to stop from other threads; ``telemetry`` gets what is
+    durable, however the callbacks stand still, and ends with the run. SIGINT, SIGTERM and
     SIGHUP are taken while this runs, and given back; one that comes when the build is over, and its
     end is still being told, changes nothing. A caller that has more to tell afterwards calls this
     inside ``signals_noted`` of its own.
@@ -76,7 +80,7 @@ def supervise(
         feed = Feed(on_event, on_message, on_output or (lambda _line: None))
         try:
             output = ChildOutput(feed.output) if on_output else None
-            result = _supervise(spec, mail, feed, settings, clock=clock, output=output)
+            result = _supervise(spec, mail, feed, settings, clock=clock, output=output, telemetry=telemetry)
         except BaseException:
             feed.stop()
             raise
@@ -97,11 +101,22 @@ def _supervise(
     *,
     clock: Clock,
     output: ChildOutput | None,
+    telemetry: RunTelemetry | None,
 ) -> SupervisedResult:
     spec = spec.model_copy(update={"terminate_grace_ns": settings.graces.kill_ns})
     main = MainStream(spec)
-    observer = Observer(spec, clock=clock, on_failure=feed.message)
-    watch = Watch(spec, main=main, observer=observer, feed=feed, mailbox=mailbox, graces=settings.graces, clock=clock)
+    durable = telemetry.take if telemetry else _to_nobody
+    observer = Observer(spec, clock=clock, on_failure=feed.message, on_durable=durable)
+    watch = Watch(
+        spec,
+        main=main,
+        observer=observer,
+        feed=feed,
+        mailbox=mailbox,
+        graces=settings.graces,
+        clock=clock,
+        on_durable=durable,
+    )
     kills_before = memory_kills()
     try:
         printing = output.write_end if output else None
@@ -116,4 +131,27 @@ def _supervise(
         main.close()
     if not main.started:
         return conclude_without_run(spec, how, watch=watch, feed=feed)
-    return conclude_run(spec, how, pid=child.pid, kills_before=kills_before, main=main, observer=observer, watch=watch)
+    result = conclude_run(
+        spec, how, pid=child.pid, kills_before=kills_before, main=main, observer=observer, watch=watch
+    )
+    if telemetry is not None:
+        _export(telemetry, Path(spec.log_folder), feed, clock=clock)
+    return result
+
+
+def _export(telemetry: RunTelemetry, log_folder: Path, feed: Feed, *, clock: Clock) -> None:
+    """Export what ends the run, declare it in the log, and say what is missing; within the exporter's bound."""
+    end = telemetry.finish()
+    if end is None:
+        return
+    try:
+        for record in declare(end, LocalLog(log_folder), clock=clock):
+            feed.event(record)
+    except (EngineTrailError, OSError) as error:
+        feed.message(f"event log: {error}")
+    if end.shortfall is not None:
+        feed.message(end.shortfall)
+
+
+def _to_nobody(_records: Sequence[Recorded]) -> None:
+    pass

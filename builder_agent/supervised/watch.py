@@ -1,5 +1,7 @@
 """The supervisor while the child lives: follows its stream, passes requests on, climbs the ladder."""
 
+from collections.abc import Callable, Sequence
+
 from build_events import ids
 from build_events.clock import NS_PER_S, Clock, Instant
 from build_events.envelope import Recorded
@@ -26,7 +28,10 @@ class Watch:
         mailbox: Mailbox,
         graces: Graces,
         clock: Clock,
+        on_durable: Callable[[Sequence[Recorded]], None] = lambda _records: None,
     ) -> None:
+        """``on_durable`` gets the records of the child's stream, and must not wait."""
+        self._on_durable = on_durable
         self._main, self._observer, self._feed, self._mailbox = main, observer, feed, mailbox
         self._graces, self._clock = graces, clock
         self._history = History(command_started_ns=spec.command_started_monotonic_ns, deadline_ns=spec.deadline_ns)
@@ -80,6 +85,7 @@ class Watch:
             # The build does not depend on being seen, and the ladder not on seeing it.
             self._say_once(f"event log: {error.filename}: {error.strerror}. The build goes on unseen.")
             return
+        self._on_durable(records)
         for record in records:
             self._feed.event(record)
         if self._main.started and self._unrecorded:

@@ -1,7 +1,7 @@
 """What one run exports, fed with its records once they are durable."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from build_events import clock as clocks
@@ -13,6 +13,7 @@ from build_events.log import EventWriter
 from build_events.stream import EventStream
 from build_events.telemetry.run_spans import RunSpans
 from builder_agent.telemetry.metrics import RunMetrics, Tell
+from builder_agent.telemetry.outbox import ExportReport
 from builder_agent.telemetry.settings import EXIT_S, TelemetrySettings
 from builder_agent.telemetry.span_export import GRACE_S, SpanExport
 
@@ -25,6 +26,7 @@ class ExportEnd:
 
     header: StreamHeader  # of the run's main stream
     exports: tuple[ExportFinished, ...]
+    shortfall: str | None  # one line, where an endpoint did not take everything
 
 
 class RunTelemetry:
@@ -32,6 +34,7 @@ class RunTelemetry:
 
     def __init__(self, settings: TelemetrySettings, *, observe: Tell = tuple) -> None:
         """``observe`` gives what gauges of this home show."""
+        self._settings = settings
         self._spans = RunSpans(settings.intervals)
         self._export = SpanExport(settings) if settings.traces is not None else None
         self._metrics = RunMetrics(settings, observe=observe) if settings.metrics is not None else None
@@ -57,19 +60,30 @@ class RunTelemetry:
         deadline = time.monotonic() + timeout_s
         if self._metrics is not None:
             self._metrics.end()
-        ends = self._finish_spans(timeout_s)
+        report = None if self._export is None else self._export.finish(timeout_s, self._spans.final)
+        ends: tuple[ExportFinished, ...] = () if report is None else (traces_finished(report),)
         if self._metrics is not None:
             metrics = self._metrics.finish(max(deadline - time.monotonic(), GRACE_S), ends)
             ends += (metrics,) if metrics is not None else ()
-        return ExportEnd(self._header, ends) if ends else None
+        return ExportEnd(self._header, ends, shortfall(ends, self._settings)) if ends else None
 
-    def _finish_spans(self, timeout_s: float) -> tuple[ExportFinished, ...]:
-        report = None if self._export is None else self._export.finish(timeout_s, self._spans.final)
-        if report is None:
-            return ()
-        return (
-            ExportFinished(signal="traces", exported=report.exported, dropped=report.dropped, reason=report.reason),
-        )
+
+def traces_finished(report: ExportReport) -> ExportFinished:
+    """Return a report as the event that declares it."""
+    return ExportFinished(signal="traces", exported=report.exported, dropped=report.dropped, reason=report.reason)
+
+
+def shortfall(ends: Iterable[ExportFinished], settings: TelemetrySettings) -> str | None:
+    """Return one line that says what did not arrive; ``None`` where everything did."""
+    what = {"traces": "spans", "metrics": "readings of all metrics"}
+    signals = {"traces": settings.traces, "metrics": settings.metrics}
+    parts = [
+        f"{end.dropped} of {end.exported + end.dropped} {what[end.signal]} did not reach {signal.endpoint} "
+        f"({end.reason})"
+        for end in ends
+        if end.dropped and (signal := signals[end.signal]) is not None
+    ]
+    return f"{'; '.join(parts)}; the run's events are whole without them" if parts else None
 
 
 def declare(end: ExportEnd, writer: EventWriter, *, clock: Clock) -> list[Recorded]:
@@ -87,16 +101,3 @@ def declare(end: ExportEnd, writer: EventWriter, *, clock: Clock) -> list[Record
         boot_id=clocks.boot_id(),
     )
     return EventStream(header, writer, clock=clock).close(*end.exports)
-
-
-def shortfall(end: ExportEnd, settings: TelemetrySettings) -> str | None:
-    """Return the one line that is said of a run whose endpoint did not take everything."""
-    lines = []
-    for export in end.exports:
-        signal = settings.traces if export.signal == "traces" else settings.metrics
-        if export.dropped and signal is not None:
-            lines.append(
-                f"{export.signal}: {export.dropped} of {export.dropped + export.exported} did not reach "
-                f"{signal.endpoint} ({export.reason}); the events of the run are not affected"
-            )
-    return "; ".join(lines) or None

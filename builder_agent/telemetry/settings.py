@@ -46,5 +46,16 @@ class TelemetrySettings:
     metric_interval_s: float = 60.0  # between two exports of a process that goes on
     problems: tuple[str, ...] = ()  # values that cannot be used, each with what to do: to be said once
 
+    @property
+    def exports(self) -> bool:
+        """Whether anything is exported."""
+        return self.traces is not None or self.metrics is not None
+
+    def heartbeat_ns(self, default_ns: int) -> int:
+        """Return how often a run must give a sign of life: markers and slices come with its events."""
+        if self.traces is None:
+            return default_ns
+        return min(default_ns, self.intervals.marker_after_ns, self.intervals.slice_every_ns)
+
 
 OFF = TelemetrySettings()

@@ -10,9 +10,9 @@ import pytest
 import builder_agent
 from build_events import fold
 from build_events.events import ArtifactQuarantined, RunLost
-from builder_agent.bootstrap import trace_id_from
 from builder_agent.errors import UsageError
 from builder_agent.files.output_folder import temp_path, temporaries
+from builder_agent.telemetry.surroundings import trace_context_from
 from tests.builder_agent.builds import folded, of_type, records_at
 from tests.builder_agent.test_observe_signals import ROOT, host
 
@@ -46,18 +46,22 @@ def test_what_events_cannot_hold_is_refused_before_the_run(tmp_path: Path, what:
     [
         ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", True),
         ("cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-what-a-later-version-adds", True),
+        ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more", False),
+        ("ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", False),
         ("00-00000000000000000000000000000000-b7ad6b7169203331-01", False),
+        ("00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", False),
         ("00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", False),
         ("nonsense", False),
     ],
 )
 def test_a_run_joins_the_trace_that_it_was_started_in(given: str, kept: bool) -> None:  # noqa: FBT001 # a case
     """W3C Trace Context; anything else gets a new trace."""
-    trace = trace_id_from({"TRACEPARENT": given})
-    assert (trace == given[3:35]) == kept
-    assert len(trace) == 32
-    assert trace.strip("0")
-    assert trace_id_from({}) != trace_id_from({})
+    trace = trace_context_from({"TRACEPARENT": given})
+    assert (trace.trace_id == given[3:35]) == kept
+    assert trace.parent_span_id == (given[36:52] if kept else None)
+    assert len(trace.trace_id) == 32
+    assert trace.trace_id.strip("0")
+    assert trace_context_from({}) != trace_context_from({})
 
 
 def test_a_start_declares_what_a_killed_host_left_and_quarantines_its_file(tmp_path: Path) -> None:

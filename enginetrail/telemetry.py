@@ -1,0 +1,36 @@
+"""What the commands export: the one place of them that reads the standard variables."""
+
+import functools
+import os
+from collections.abc import Sequence
+
+import click
+
+from build_events.clock import system_clock
+from build_events.envelope import Recorded
+from builder_agent.telemetry.environment import telemetry_settings
+from builder_agent.telemetry.lost_runs import export_lost
+from builder_agent.telemetry.settings import TelemetrySettings
+from enginetrail.home import Home
+
+
+@functools.cache
+def chosen_telemetry() -> TelemetrySettings:
+    """Return what this process exports; the first call says on standard error what cannot be used."""
+    settings = telemetry_settings(os.environ)
+    for problem in settings.problems:
+        click.echo(f"enginetrail: {problem}", err=True)
+    return settings
+
+
+def export_lost_runs(home: Home, runs: Sequence[Sequence[Recorded]]) -> None:
+    """Export the runs that this command has declared lost, given with their records, within one short bound.
+
+    Raises:
+        LogUnavailableError: the log did not take what was exported.
+    """
+    settings = chosen_telemetry()
+    ends = export_lost(runs, settings, home.log_folder, clock=system_clock, spooled=home.kafka is not None)
+    for end in ends:
+        if end.shortfall is not None:
+            click.echo(f"enginetrail: run {end.header.run_id}: {end.shortfall}", err=True)
