@@ -21,6 +21,7 @@ from collector.store import Store, new_cursor, passed, read_positions
 STORE_FILE = "store.duckdb"
 _RETRY_FOR_S = 5.0
 _RETRY_EVERY_S = 0.05
+_HOLDERS = 3  # that one query may outlive: it may be what ends them
 
 
 class _Answers(Protocol):
@@ -105,17 +106,20 @@ class Reader:
             QueryRefusedError: it is anything else, or the database cannot run it.
             QueryLimitError: it has too many rows, or takes too long.
             StoreBusyError: the holder went away, and its successor does not answer.
+            HolderGoneError: one holder after the other went away over this query.
         """
         _check_params(params)
-        while True:
+        for left in reversed(range(_HOLDERS)):
             try:
                 table = self._answers.query(sql, params)
+                break
             except HolderGoneError:
+                if not left:
+                    raise
                 self._answers.close()
                 self._answers = self._open_answers()
-                continue
-            self._behind = self._behind or self._answers.behind
-            return table
+        self._behind = self._behind or self._answers.behind
+        return table
 
 
 def open_reader(

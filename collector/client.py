@@ -8,7 +8,7 @@ from pyarrow import flight
 
 from build_events.log import Positions
 from collector import wire
-from collector.errors import StoreError
+from collector.errors import QueryLimitError, StoreError
 from collector.server import CATCH_UP_S
 
 _HELLO = wire.Request("SELECT 1", (), {})
@@ -38,6 +38,9 @@ class RemoteAnswers:
         self._client = flight.connect(f"grpc+unix://{socket}")
         try:
             self._ask(_HELLO, _HELLO_S)
+        except QueryLimitError as error:  # of the simplest query: it is starting, ending, or stopped
+            self._client.close()
+            raise HolderGoneError(str(error)) from None
         except BaseException:
             self._client.close()
             raise
@@ -47,7 +50,8 @@ class RemoteAnswers:
 
         Raises:
             HolderGoneError: nobody answers any more.
-            StoreError: what the holder says of the query.
+            QueryLimitError: the holder says that the query takes too long, or says nothing for as long.
+            StoreError: what else the holder says of the query.
         """
         request = wire.Request(sql, params, self._ends)
         table, self.behind = wire.unmark(self._ask(request, CATCH_UP_S + self._limit_s + _GRACE_S))
@@ -65,7 +69,10 @@ class RemoteAnswers:
             # gRPC appends its own words to the message.
             message = str(error).split(". Detail: ")[0].removeprefix("Flight error: ")
             raise wire.error_of(error.extra_info, message) from None
-        except (flight.FlightUnavailableError, flight.FlightTimedOutError, flight.FlightCancelledError) as error:
+        except flight.FlightTimedOutError:
+            msg = f"{self._socket}: no answer within {timeout_s:g} s. Ask for less, or look after the collector."
+            raise QueryLimitError(msg) from None
+        except (flight.FlightUnavailableError, flight.FlightCancelledError) as error:
             msg = f"{self._socket}: nobody answers ({str(error).splitlines()[0]})"
             raise HolderGoneError(msg) from None
         except flight.FlightError as error:

@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from build_events import clock, ids
+from build_events.errors import LogUnavailableError
 from build_events.events import RetryPolicy
 from build_events.state import ArtifactRow, RunState
 from builder_agent.settings import DeliverySettings
@@ -84,7 +85,7 @@ def build(
     if retry_policy is not None and retry_of is None:
         raise click.UsageError("--retry-policy needs --retry-of RUN")
     _check_usage(route, model, output, deadline)
-    recover_lost_runs(home)
+    _declare_lost_runs(home)
     retried = follow_plan(home, retry_of, retry_policy, route) if retry_of is not None else None
     telemetry = chosen_telemetry()
     trace = trace_context_from(os.environ)
@@ -137,6 +138,14 @@ def _queued_at(text: str | None) -> int | None:
         return queued_at_ns(text) if text else None
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def _declare_lost_runs(home: Home) -> None:
+    """Declare the ends that nobody saw; where the log takes none now, the next start does."""
+    try:
+        recover_lost_runs(home)
+    except LogUnavailableError as error:
+        click.echo(f"enginetrail: {error} Ends of earlier runs are declared by a later start.", err=True)
 
 
 def _check_usage(route: str, model: Path, output: Path, deadline: float | None) -> None:

@@ -59,8 +59,9 @@ def collect(
         print_status(home, how)
         return 0
     if group is not None:
-        _report(follow_group(home, group, publish), home.folder / "partitions")
-        return 0
+        stats, has_gaps = follow_group(home, group, publish)
+        _report(stats, home.folder / "partitions")
+        return EXIT_GAP if has_gaps else 0
     log = open_log(home)
     if target is not None:
         _replay(home, log, target)

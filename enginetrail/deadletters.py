@@ -1,11 +1,13 @@
 """``enginetrail deadletters``: records of the log that hold no event."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from analytics.views import view_sql
 from build_events.log import EventReader
+from builder_agent.spool.dead_letters import FOLDER, dead_letters, payload_of
 from collector.access import STORE_FILE
 from collector.errors import StoreBusyError
 from collector.lock import StoreLock, read_holder
@@ -19,10 +21,10 @@ from enginetrail.store import open_store, warn_if_stale
 
 # Kafka: TOPIC/PARTITION and offset. Local log: a segment and a byte offset.
 LIST = """
-SELECT source, "offset", reason, run_id, route, stream_id, octet_length(payload) AS size_bytes, noted_at
+SELECT 'log' AS kept_in, source, "offset", reason, run_id, route, stream_id, octet_length(payload) AS size_bytes,
+  noted_at, payload
 FROM base.dead_letters ORDER BY source, "offset"
 """
-WITH_BYTES = LIST.replace("noted_at\n", "noted_at, payload\n")
 
 
 @click.group()
@@ -35,23 +37,59 @@ def deadletters() -> None:
 @click.option("--format", "how", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
 @click.pass_obj
 def list_(home: Home, *, bytes_too: bool, how: Format) -> None:
-    """List dead letters: where each stands in the log, why it is one, and what it counts against."""
+    """List dead letters: where each stands, why it is one, and what it counts against.
+
+    Those of the log stand in the store, too; those of the spool are events that a Kafka log refused.
+    """
     with open_store(home) as reader:
-        table = reader.query(WITH_BYTES if bytes_too else LIST)
+        table = reader.query(LIST)
         warn_if_stale(reader)
-    click.echo(render(to_rows(table), table.column_names, how))
+    rows = [*to_rows(table), *_refused(home)]
+    columns = [name for name in table.column_names if bytes_too or name != "payload"]
+    click.echo(render([{name: row[name] for name in columns} for row in rows], columns, how))
 
 
 @deadletters.command("retry")
 @click.pass_obj
 def retry_(home: Home) -> None:
-    """Read each dead letter's place in the log again; what this release can read is stored like any event."""
+    """Read each dead letter's place in the log again; what this release can read is stored like any event.
+
+    Events that the log refused, in the spool's dead letters, stay there: their runs stay incomplete.
+    """
     log = open_log(home)
     done = RetryStats(0, 0, 0)
     for folder, source in _stores(home, log):
         one = _retry(folder, source)
         done = RetryStats(done.tried + one.tried, done.healed + one.healed, done.events + one.events)
     click.echo(f"{done.tried} dead letters tried, {done.healed} healed, {done.events} events stored")
+    if refused := len(_refused(home)):
+        click.echo(
+            f"enginetrail: {refused} more were refused by the log for their size or form and stay in "
+            f"{home.log_folder / FOLDER}, and their runs incomplete: this release does not send them again. "
+            "See `enginetrail topics check`, and build again",
+            err=True,
+        )
+
+
+def _refused(home: Home) -> list[dict[str, Any]]:
+    """Return the dead letters of the home's spool as rows of the list."""
+    if home.kafka is None:
+        return []
+    return [
+        {
+            "kept_in": "spool",
+            "source": letter["source"],
+            "offset": letter["offset"],
+            "reason": letter["reason"],
+            "run_id": letter.get("run"),
+            "route": letter.get("route"),
+            "stream_id": letter["stream"],
+            "size_bytes": len(payload_of(letter)),
+            "noted_at": None,
+            "payload": payload_of(letter).hex(),
+        }
+        for letter in dead_letters(home.log_folder)
+    ]
 
 
 def _stores(home: Home, log: EventReader) -> list[tuple[Path, EventReader]]:

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,8 +24,8 @@ from collector.store import Store
 from enginetrail.collector_metrics import CollectorMetrics, collector_metrics
 from enginetrail.fencing import Fencing
 from enginetrail.home import Home
+from enginetrail.housekeeping import housekeeping
 from enginetrail.log_choice import need_kafka
-from enginetrail.recovery import recover_lost_runs, settle
 
 RETRY_S = 2.0
 
@@ -77,7 +78,7 @@ def follow_whole(home: Home, log: EventReader, publish: Path | None) -> CollectS
     metrics = collector_metrics(home, _telemetry(), steady, folder=home.folder, warn=warn)
     watch = _Watch(steady, StatusWriter(home.folder), fencing, metrics)
     click.echo(f"following {home.kafka.url if home.kafka else home.log_folder}; stop with Ctrl-C", err=True)
-    try:
+    with housekeeping(home, warn) as keep_house, closing(watch):
         while True:
             try:
                 return done + follow(
@@ -86,7 +87,7 @@ def follow_whole(home: Home, log: EventReader, publish: Path | None) -> CollectS
                     view_sql(),
                     runtime_dir=home.runtime_dir,
                     stop=stop,
-                    housekeeping=lambda: settle(home) if steady.at_end else recover_lost_runs(home),
+                    housekeeping=keep_house,
                     warn=warn,
                     watch=watch.look,
                     on_snapshot=publisher(log.identity(), publish, ALL) if publish else None,
@@ -95,12 +96,13 @@ def follow_whole(home: Home, log: EventReader, publish: Path | None) -> CollectS
                 warn(f"{error} Trying again every {RETRY_S:g} s.")
             if not _wait(RETRY_S, stop):
                 return done
-    finally:
-        watch.close()
 
 
-def follow_group(home: Home, group: str, publish: Path | None) -> CollectStats:
-    """Take in the partitions that the group gives to this process, until SIGINT or SIGTERM."""
+def follow_group(home: Home, group: str, publish: Path | None) -> tuple[CollectStats, bool]:
+    """Take in the partitions that the group gives to this process, until SIGINT or SIGTERM.
+
+    The second value says whether records were gone before they could be read.
+    """
     from collector.kafka.group import GroupCollector, PartitionStore  # noqa: PLC0415 # a chosen adapter
     from collector.kafka.membership import Membership  # noqa: PLC0415
     from collector.kafka.reader import KafkaReader  # noqa: PLC0415
@@ -110,6 +112,7 @@ def follow_group(home: Home, group: str, publish: Path | None) -> CollectStats:
     reader = KafkaReader(settings.client, settings.topic)
     telemetry = _telemetry()
     watches: dict[int, _Watch] = {}
+    gaps: list[str] = []
 
     def watch_of(part: PartitionStore) -> _Watch:
         measured = collector_metrics(home, telemetry, part.log, folder=part.folder, warn=warn)
@@ -126,15 +129,12 @@ def follow_group(home: Home, group: str, publish: Path | None) -> CollectStats:
             known = watches[part.number] = watch_of(part)
         known.look(part.store)
         while reader.gaps:
-            warn(reader.gaps.pop())
+            gaps.append(reader.gaps.pop(0))
+            warn(gaps[-1])
 
     def published(part: PartitionStore, snapshot: Path) -> None:
         if publish is not None:
             publisher(reader.identity(), publish, f"{part.number:04d}")(snapshot, part.ingester.positions)
-
-    def keep_house() -> None:
-        forget(watches.keys() - collector.stores.keys())  # another member counts what they hold
-        settle(home)
 
     click.echo(f"following {settings.url} in group {group}; stop with Ctrl-C", err=True)
     try:
@@ -147,7 +147,13 @@ def follow_group(home: Home, group: str, publish: Path | None) -> CollectStats:
             watch=look,
             published=published,
         )
-        return collector.follow(stop=stop, housekeeping=keep_house)
+        with housekeeping(home, warn) as declare:
+
+            def keep_house() -> None:
+                forget(watches.keys() - collector.stores.keys())  # another member counts what they hold
+                declare()
+
+            return collector.follow(stop=stop, housekeeping=keep_house), bool(gaps)
     finally:
         reader.close()
         forget(set(watches))

@@ -58,6 +58,12 @@ def dead_letters(log_folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+def payload_of(letter: dict[str, Any]) -> bytes:
+    """Return the bytes of a dead letter."""
+    text: str | None = letter.get("payload")
+    return base64.b64decode(letter["payload_base64"]) if text is None else text.encode()
+
+
 def _letter(place: StreamPlace, item: Item, reason: str) -> dict[str, Any]:
     subject = {"run": place.run_id} if place.run_id is not None else {"route": place.route}
     head = {"stream": place.stream_id, **subject, "source": item.source, "offset": item.offset, "reason": reason}

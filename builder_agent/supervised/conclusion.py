@@ -91,6 +91,9 @@ def conclude_run(
 def conclude_without_run(spec: BuildSpec, how: Exit, *, watch: Watch, feed: Feed) -> SupervisedResult:
     """Leave nothing of a run that never began, and say why it did not where the child could not."""
     remove_unstarted(Path(spec.log_folder), spec.run_id, spec.main_stream_id)
+    if how.exit_code == EXIT_UNRECORDED:
+        feed.message(f"{spec.output} is built, and the log took nothing of it: no gate will pass it")
+        return _result(spec, how, EXIT_OK, None, recorded=False)
     exit_code = exit_code_without_run(how.returncode, watch.first_request)
     if exit_code == EXIT_FAILED:
         ended = f"by {how.signal_name}" if how.signal_name else f"with exit code {how.exit_code}"

@@ -12,10 +12,12 @@ import duckdb
 import pytest
 
 from build_events.log import InMemoryEventLog
-from collector import snapshots
-from collector.access import STORE_FILE, open_reader
+from collector import client, snapshots
+from collector.access import STORE_FILE, Reader, open_reader
+from collector.client import HolderGoneError, RemoteAnswers
 from collector.collect import collect_once
-from collector.errors import QueryRefusedError, SocketError, StoreBusyError
+from collector.errors import QueryLimitError, QueryRefusedError, SocketError, StoreBusyError
+from collector.guard import Limits
 from collector.lock import StoreLock, read_holder
 from collector.server import Progress, serving
 from collector.socket_path import make_folder, socket_path
@@ -198,6 +200,40 @@ def test_without_an_answer_and_without_a_snapshot_the_error_names_the_holder(hom
         pytest.raises(StoreBusyError, match=f"process {os.getpid()} holds the store and answers no queries"),
     ):
         open_reader(home, log_of(home), VIEWS, runtime_dir=runtime_dir)
+
+
+def test_a_query_without_an_answer_in_time_is_not_asked_again(
+    home: Path, runtime_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The holder is there and says nothing: that is no reason to look for another."""
+    monkeypatch.setattr(client, "_GRACE_S", 0.2)
+    with (
+        following(home, runtime_dir) as collector,
+        open_reader(home, log_of(home), VIEWS, runtime_dir=runtime_dir, limits=Limits(seconds=0.1)) as reader,
+    ):
+        collector.send_signal(signal.SIGSTOP)
+        with pytest.raises(QueryLimitError, match="no answer within"):
+            reader.query(COUNT)
+        collector.send_signal(signal.SIGCONT)
+        assert reader.query(COUNT).to_pylist() == [{"n": NUMBER}]
+
+
+def test_a_query_that_outlives_its_holders_ends(home: Path, runtime_dir: Path) -> None:
+    """It may be what they die of: it is not put to one after the other for ever."""
+    opened = 0
+    socket = socket_path(home, runtime_dir)
+    make_folder(socket)
+    with held(home) as store:
+
+        def open_answers() -> RemoteAnswers:
+            nonlocal opened
+            opened += 1
+            with serving(socket, store.cursor, Progress({})):
+                return RemoteAnswers(socket, {}, 1.0)
+
+        with Reader(open_answers(), open_answers) as reader, pytest.raises(HolderGoneError):
+            reader.query(COUNT)
+    assert opened == 3
 
 
 def test_a_value_that_cannot_travel_is_refused_everywhere(home: Path, runtime_dir: Path) -> None:

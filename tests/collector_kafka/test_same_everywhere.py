@@ -55,6 +55,21 @@ def test_members_of_a_group_store_what_one_collector_stores(site: Site, tmp_path
     site.command("collect", code=2)  # a second store beside those of the partitions would be read by nobody
 
 
+def test_a_member_that_met_a_gap_says_so_at_its_end(site: Site) -> None:
+    """Exit 1, as without a group; what it could read is stored."""
+    run = history(3)
+    site.topic.send(run)
+    with closing(KafkaReader(site.topic.client, site.topic.name)) as reader:
+        (number,) = [int(source.rpartition("/")[2]) for source, end in reader.ends().items() if end]
+    site.topic.forget({number: 1})
+    process = site.start("--group", "g")
+    eventually(lambda: "records 0 to 0 are gone" in site.said())
+    eventually(lambda: site.status()["lag"] == 0)
+    process.terminate()
+    assert process.wait(timeout=60) == 1
+    assert site.status()["dead_letters"] == 1
+
+
 def test_the_status_says_how_far_the_store_is(site: Site) -> None:
     """Lag by partition, rate, dead letters and the collector that runs; looking takes nothing in."""
     run = history(3)

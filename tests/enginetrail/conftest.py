@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -54,14 +54,14 @@ class Cli:
         """Run a command with ``--format json`` and return what it prints on stdout, which must be JSON alone."""
         return json.loads(self(*arguments, "--format", "json", code=code).stdout)
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, stderr: int | IO[str] = subprocess.PIPE) -> subprocess.Popen[str]:
         """Start a command; the caller ends it."""
         return subprocess.Popen(
             [COMMAND, *arguments],
             cwd=self.folder,
             env=self.environment,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         )
 

@@ -152,6 +152,19 @@ def test_topics_are_made_checked_and_never_deleted(away: KafkaCli, kafka: Servic
     assert "keeps everything" in cli("topics", "check").stdout
 
 
+def test_what_the_log_refused_is_listed_with_its_dead_letters(cli: KafkaCli, settings: KafkaSettings) -> None:
+    """It stays in the spool with its bytes; a retry names it and leaves it, and the run is not complete."""
+    _alter(settings, {"max.message.bytes": "2000"})
+    cli.build()
+    rows = cli.json("deadletters", "list", "--payload")
+    assert {row["kept_in"] for row in rows} == {"spool"}
+    assert all(len(bytes.fromhex(row["payload"])) == row["size_bytes"] for row in rows)
+    retried = cli("deadletters", "retry")
+    assert retried.stdout == "0 dead letters tried, 0 healed, 0 events stored\n"
+    assert f"{len(rows)} more were refused by the log" in retried.stderr
+    assert cli.query("SELECT complete FROM runs") == [{"complete": False}]
+
+
 def test_a_cluster_that_does_not_answer_is_a_fault(away: KafkaCli) -> None:
     """One line, exit 1, within the client's bound."""
     process = away("topics", "check", code=1)
