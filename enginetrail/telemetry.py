@@ -2,14 +2,15 @@
 
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 
 from build_events.clock import system_clock
 from build_events.envelope import Recorded
+from build_events.log import EventWriter
 from builder_agent.telemetry.environment import telemetry_settings
-from builder_agent.telemetry.lost_runs import export_lost
+from builder_agent.telemetry.lost_runs import export_ended, export_lost
 from builder_agent.telemetry.settings import TelemetrySettings
 from enginetrail.home import Home
 
@@ -29,8 +30,19 @@ def export_lost_runs(home: Home, runs: Sequence[Sequence[Recorded]]) -> None:
     Raises:
         LogUnavailableError: the log did not take what was exported.
     """
+    spooled = home.kafka is not None
     settings = chosen_telemetry()
-    ends = export_lost(runs, settings, home.log_folder, clock=system_clock, spooled=home.kafka is not None)
-    for end in ends:
+    for end in export_lost(runs, settings, home.log_folder, clock=system_clock, spooled=spooled):
         if end.shortfall is not None:
             click.echo(f"enginetrail: run {end.header.run_id}: {end.shortfall}", err=True)
+
+
+def export_fenced_runs(log: EventWriter, runs: Sequence[Sequence[Recorded]], warn: Callable[[str], None]) -> None:
+    """Export the runs that this collector has fenced, given with their records, within one short bound.
+
+    Raises:
+        LogUnavailableError: the log did not take what was exported.
+    """
+    for end in export_ended(runs, chosen_telemetry(), log, clock=system_clock):
+        if end.shortfall is not None:
+            warn(f"run {end.header.run_id}: {end.shortfall}")
