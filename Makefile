@@ -22,6 +22,7 @@ lint: $(READY)
 	$(BIN)/python -m build_events.schemas --check
 	$(BIN)/python -m analytics.view_docs --check
 	$(BIN)/python -m build_events.metric_docs --check
+	$(BIN)/python -m deploy.grafana.dashboards --check
 
 # The full counts of the fault tests; takes tens of minutes.
 soak: $(READY) $(MODELS)
@@ -37,6 +38,7 @@ schema: $(READY)
 docs: $(READY)
 	$(BIN)/python -m analytics.view_docs
 	$(BIN)/python -m build_events.metric_docs
+	$(BIN)/python -m deploy.grafana.dashboards
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -28,7 +28,7 @@ from enginetrail.log_choice import SHORT_DRAIN_S, spool_bytes
 from enginetrail.output import tell_result
 from enginetrail.recovery import recover_lost_runs
 from enginetrail.retry import follow_plan
-from enginetrail.telemetry import chosen_telemetry
+from enginetrail.telemetry import chosen_telemetry, spool_depth
 from enginetrail.usage import check_route
 
 POLICIES = get_args(RetryPolicy)
@@ -121,7 +121,7 @@ def build(
                 on_message=view.message,
                 on_output=view.message,
                 mailbox=mailbox,
-                telemetry=RunTelemetry(telemetry) if telemetry.exports else None,
+                telemetry=RunTelemetry(telemetry, observe=lambda: spool_depth(home)) if telemetry.exports else None,
             )
         drained = drainer.finish(drain) if drainer else None
         if drained is not None:

@@ -11,10 +11,9 @@ import duckdb
 
 from build_events import clock
 from build_events.errors import LogUnavailableError
-from build_events.telemetry import metrics, names
+from build_events.telemetry import names
 from build_events.telemetry.measurements import Measurement
 from builder_agent.run_facts import agent_version
-from builder_agent.spool.drain import waiting_events
 from builder_agent.telemetry.metrics import MetricsExport
 from builder_agent.telemetry.settings import EXIT_S, TelemetrySettings
 from collector.metrics import Changes, lag_of, totals
@@ -22,6 +21,7 @@ from collector.status import lag
 from collector.steady import SteadyReader
 from collector.store import Store
 from enginetrail.home import Home
+from enginetrail.telemetry import spool_depth
 
 SERVICE = "enginetrail-collector"
 
@@ -71,9 +71,7 @@ class CollectorMetrics:
             self._warn(f"metrics: the last {end.dropped} readings did not reach {self._endpoint} ({end.reason})")
 
     def _gauges(self, store: Store) -> list[Measurement]:
-        gauges = []
-        if self._home.kafka is not None:
-            gauges.append(Measurement(metrics.SPOOL_WAITING, waiting_events(self._home.log_folder)))
+        gauges = spool_depth(self._home)
         try:
             behind = {} if self._log.at_end else lag(store.positions(), self._log.ends())
         except LogUnavailableError:

@@ -1,6 +1,5 @@
 """``enginetrail collect --follow``: one store, or one per partition as a member of a group."""
 
-import os
 import signal
 import time
 from collections.abc import Callable
@@ -12,8 +11,6 @@ import click
 
 from analytics.views import view_sql
 from build_events.log import EventReader, Positions
-from builder_agent.telemetry.environment import telemetry_settings
-from builder_agent.telemetry.settings import TelemetrySettings
 from collector.collect import OnSnapshot, follow
 from collector.commit import CollectStats
 from collector.errors import SnapshotError, StoreWriteError
@@ -26,6 +23,7 @@ from enginetrail.fencing import Fencing
 from enginetrail.home import Home
 from enginetrail.housekeeping import housekeeping
 from enginetrail.log_choice import need_kafka
+from enginetrail.telemetry import chosen_telemetry
 
 RETRY_S = 2.0
 
@@ -75,7 +73,7 @@ def follow_whole(home: Home, log: EventReader, publish: Path | None) -> CollectS
     stop, done = Stop(), CollectStats()
     steady = SteadyReader(log, warn)
     fencing = Fencing(home, home.kafka, warn) if home.kafka else None
-    metrics = collector_metrics(home, _telemetry(), steady, folder=home.folder, warn=warn)
+    metrics = collector_metrics(home, chosen_telemetry(), steady, folder=home.folder, warn=warn)
     watch = _Watch(steady, StatusWriter(home.folder), fencing, metrics)
     click.echo(f"following {home.kafka.url if home.kafka else home.log_folder}; stop with Ctrl-C", err=True)
     with housekeeping(home, warn) as keep_house, closing(watch):
@@ -110,7 +108,7 @@ def follow_group(home: Home, group: str, publish: Path | None) -> tuple[CollectS
     settings = need_kafka(home)
     stop = Stop()
     reader = KafkaReader(settings.client, settings.topic)
-    telemetry = _telemetry()
+    telemetry = chosen_telemetry()
     watches: dict[int, _Watch] = {}
     gaps: list[str] = []
 
@@ -157,13 +155,6 @@ def follow_group(home: Home, group: str, publish: Path | None) -> tuple[CollectS
     finally:
         reader.close()
         forget(set(watches))
-
-
-def _telemetry() -> TelemetrySettings:
-    settings = telemetry_settings(os.environ)
-    for problem in settings.problems:
-        warn(problem)
-    return settings
 
 
 def publisher(identity: str, folder: Path, partition: str) -> OnSnapshot:

@@ -9,6 +9,9 @@ import click
 from build_events.clock import system_clock
 from build_events.envelope import Recorded
 from build_events.log import EventWriter
+from build_events.telemetry import metrics
+from build_events.telemetry.measurements import Measurement
+from builder_agent.spool.drain import waiting_events
 from builder_agent.telemetry.environment import telemetry_settings
 from builder_agent.telemetry.lost_runs import export_ended, export_lost
 from builder_agent.telemetry.settings import TelemetrySettings
@@ -22,6 +25,11 @@ def chosen_telemetry() -> TelemetrySettings:
     for problem in settings.problems:
         click.echo(f"enginetrail: {problem}", err=True)
     return settings
+
+
+def spool_depth(home: Home) -> list[Measurement]:
+    """Return how many events wait in the home's spool; nothing where the log is the local one."""
+    return [] if home.kafka is None else [Measurement(metrics.SPOOL_WAITING, waiting_events(home.log_folder))]
 
 
 def export_lost_runs(home: Home, runs: Sequence[Sequence[Recorded]]) -> None:

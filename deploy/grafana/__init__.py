@@ -1,0 +1,1 @@
+"""Grafana: provisioned data sources and two dashboards."""
