@@ -14,11 +14,13 @@ from pydantic_core import from_json, to_json
 
 from build_events import clock
 from build_events.envelope import CONTRACT_VERSION, Recorded, StreamHeader, StreamRole
-from build_events.errors import MalformedEventError
+from build_events.errors import EventTooLargeError, MalformedEventError
 from build_events.events import EVENT_TYPES, Event, UnknownEvent
 
 _HexTrace = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 _HexSpan = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+
+MAX_EVENT_BYTES = 128 << 10  # of one event in JSON, for every log: it must travel in one record
 
 
 class _CloudEvent(BaseModel):
@@ -41,6 +43,21 @@ class _CloudEvent(BaseModel):
     bootid: Annotated[str, Field(min_length=1)]
     contract: Literal[1]
     data: JsonValue = None
+
+
+def encode_for_log(record: Recorded) -> bytes:
+    """Return what a log stores: ``encode``, for events that any log can hold.
+
+    Raises:
+        EventTooLargeError: it is longer than ``MAX_EVENT_BYTES``.
+    """
+    payload = encode(record)
+    if len(payload) > MAX_EVENT_BYTES:
+        raise EventTooLargeError(
+            f"{record.event.type} of {record.stream.subject}: {len(payload)} bytes, and an event has at most "
+            f"{MAX_EVENT_BYTES}. Say it with shorter texts, or about fewer things at once."
+        )
+    return payload
 
 
 def encode(record: Recorded) -> bytes:

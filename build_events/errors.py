@@ -13,5 +13,9 @@ class LogUnavailableError(EngineTrailError):
     """The event log did not store what was appended; nothing may be assumed acknowledged."""
 
 
+class EventTooLargeError(EngineTrailError):
+    """An event does not fit into one record of every log."""
+
+
 class LogCorruptError(EngineTrailError):
     """The log folder itself cannot be used: no identity, or one that does not match."""

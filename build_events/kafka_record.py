@@ -14,11 +14,11 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from build_events import ids
+from build_events import codec, ids
 
 MAX_EVENTS = 64  # in a record; 64 made kafka-python as fast as librdkafka, more did not help
 MAX_VALUE_BYTES = 512 << 10  # half of what a broker takes by default (message.max.bytes)
-MAX_EVENT_BYTES = 128 << 10
+MAX_EVENT_BYTES = codec.MAX_EVENT_BYTES
 
 SINGLE = "application/json"
 STRUCTURED = "application/cloudevents+json"

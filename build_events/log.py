@@ -54,6 +54,7 @@ class EventWriter(Protocol):
 
         Raises:
             LogUnavailableError: not all were stored; what was is undefined until read.
+            EventTooLargeError: one of them fits into no record; what was stored is undefined, too.
         """
         ...
 
@@ -89,7 +90,7 @@ class InMemoryEventLog:
 
     def append(self, records: Sequence[Recorded]) -> None:
         """Store the records."""
-        self._payloads.extend(codec.encode(record) for record in records)
+        self._payloads.extend(codec.encode_for_log(record) for record in records)
 
     def identity(self) -> str:
         """Return the identity given at construction."""

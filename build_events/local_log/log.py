@@ -58,13 +58,14 @@ class LocalLog:
 
         Raises:
             LogUnavailableError: not all were stored; what was is undefined until read.
+            EventTooLargeError: an event is too long; of its stream nothing was stored.
         """
         streams: dict[str, list[Recorded]] = {}
         for record in records:
             streams.setdefault(record.stream.stream_id, []).append(record)
         for stream_id, of_stream in streams.items():
             stream = self._stream(of_stream[0].stream)
-            stream.append(b"".join([frame(codec.encode(record)) for record in of_stream]))
+            stream.append(b"".join([frame(codec.encode_for_log(record)) for record in of_stream]))
             if any(isinstance(record.event, StreamClosed) for record in of_stream):
                 del self._streams[stream_id]
                 stream.finish()

@@ -28,6 +28,7 @@ class KafkaLog:
         To repeat a failed append is safe: what was stored twice is a duplicate by stream and sequence.
 
         Raises:
+            EventTooLargeError: an event is too long; nothing was stored.
             LogUnavailableError: not all were stored within the time, or the broker refused one for good.
         """
         deadline = time.monotonic() + self._timeout_s
@@ -49,7 +50,7 @@ class KafkaLog:
 def _records(records: Sequence[Recorded]) -> list[KafkaRecord]:
     streams: dict[str, list[bytes]] = {}
     for record in records:
-        streams.setdefault(record.stream.stream_id, []).append(codec.encode(record))
+        streams.setdefault(record.stream.stream_id, []).append(codec.encode_for_log(record))
     return [
         kafka_record.encode([payloads[index] for index in part])
         for payloads in streams.values()

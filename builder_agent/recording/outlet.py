@@ -43,7 +43,7 @@ class Outlet:
         self._unwritable = 0
 
     def add(self, event: Event, at: Instant, span_id: str | None) -> None:
-        """Take an event; it is written by a later ``pump``. One that cannot be encoded is a drop, and said once."""
+        """Take an event; it is written by a later ``pump``. One that no log can hold is a drop, and said once."""
         waiting = Waiting(event, at, span_id)
         if self._is_encodable(waiting):
             self._backlog.add(waiting, self._pressure())
@@ -92,10 +92,10 @@ class Outlet:
             event=item.event,
         )
         try:
-            codec.encode(record)
-        except Exception as error:  # noqa: BLE001 # e.g. a path that is not UTF-8, or a number that JSON has not
+            codec.encode_for_log(record)
+        except Exception as error:  # noqa: BLE001 # e.g. too long, or a path that is not UTF-8
             if not self._unwritable:
-                _log.warning("dropped %s, which cannot be encoded: %s", item.event.type, error)
+                _log.warning("dropped %s, which no log can hold: %s", item.event.type, error)
             self._unwritable += 1
             return False
         return True

@@ -16,6 +16,7 @@ from builder_agent.files.inputs import hash_inputs
 from builder_agent.texts import MESSAGE_BYTES, cut
 from builder_agent.trt import backends, builder_config
 from builder_agent.trt.gpu import GpuFacts, gpu_facts
+from builder_agent.trt.listing import fitted
 
 _FROM_THE_CONFIG = ["targets", "network_kind", "network_flags", "builder_config"]
 _FROM_THE_INPUTS = ["inputs", "build_config_hash"]
@@ -110,7 +111,7 @@ def _baseline(
     output: Path, trt: ModuleType | None, gpu: GpuFacts, *, unobserved: list[str], **seen: Any
 ) -> BaselineRecorded:
     randomized = address_randomized()
-    return BaselineRecorded(
+    event = BaselineRecorded(
         tensorrt_package=None if trt is None else trt.__name__,
         tensorrt_version=None if trt is None else backends.version_of(trt),
         python_version=platform.python_version(),
@@ -124,3 +125,4 @@ def _baseline(
         unobserved=[*unobserved, *([] if randomized is not None else ["address_randomized"])],
         **seen,
     )
+    return fitted(event)

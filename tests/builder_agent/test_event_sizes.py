@@ -1,17 +1,34 @@
 """One event fits into one record of every log, whatever texts others put into it."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
 from build_events import codec, ids
-from build_events.clock import Instant
+from build_events.clock import Instant, system_clock
 from build_events.envelope import Recorded, StreamHeader
-from build_events.events import BaselineRecorded, CancelRequested, ErrorRecorded, Event, PhaseStarted
+from build_events.errors import EventTooLargeError
+from build_events.events import (
+    BaselineRecorded,
+    CancelRequested,
+    ErrorRecorded,
+    Event,
+    InputFile,
+    PhaseStarted,
+    StreamClosed,
+)
+from build_events.local_log import LocalLog
+from build_events.log import InMemoryEventLog
+from build_events.stream import EventStream
 from builder_agent.cancellation import CancelState
+from builder_agent.recording.outlet import Outlet
 from builder_agent.recording.phases import FINISH, START, PhaseTracker
+from builder_agent.settings import DeliverySettings
 from builder_agent.texts import MESSAGE_BYTES, cut
 from builder_agent.trt import builder_config
+from builder_agent.trt.baseline import build_config_hash
+from builder_agent.trt.listing import fitted
 from tests import models
 from tests.builder_agent.builds import objects
 from tests.builder_agent.test_baseline import baseline
@@ -94,3 +111,66 @@ def test_a_baseline_of_very_many_profiles_fits_and_its_hash_knows_them_all(tmp_p
     assert "[cut: " in str(found[0].builder_config["optimization_profiles"])
     assert found[0].build_config_hash != found[1].build_config_hash
     assert found[0].build_config_hash is not None
+
+
+@pytest.mark.parametrize("count", [3, 3000])
+def test_a_baseline_of_very_many_weight_files_fits_and_its_hash_knows_them_all(tmp_path: Path, count: int) -> None:
+    """What is not listed is counted and has a digest; the model itself is always listed."""
+    files = [InputFile(path="/m/model.onnx", role="model", size_bytes=1, sha256="0" * 64)]
+    files += [
+        InputFile(path=f"/m/{'w' * 100}.{number}", role="external_weights", size_bytes=7, sha256=f"{number:064x}")
+        for number in range(count)
+    ]
+    plain = baseline(tmp_path, objects(models.small_model()))
+    event = fitted(plain.model_copy(update={"inputs": files, "builder_config": {"long": "x" * (60 << 10)}}))
+    assert size_of(event) < EVENT_BYTES
+    assert event.inputs[0] == files[0]
+    assert sum(file.size_bytes for file in event.inputs) == sum(file.size_bytes for file in files)
+    assert (event.inputs == files) is (count == 3)
+    assert event.unobserved == []
+    assert build_config_hash(files, {}, {}, targets=[], version="") != build_config_hash(
+        files[:-1], {}, {}, targets=[], version=""
+    )
+    if count > 3:
+        listed = event.inputs[:-1]
+        digests = "".join(f"{file.sha256}\n" for file in files[len(listed) :])
+        assert event.inputs[-1].sha256 == hashlib.sha256(digests.encode()).hexdigest()
+        assert event.inputs[-1].path == f"[cut: {len(files) - len(listed)} files, sha256 of their digests]"
+
+
+def test_a_baseline_that_cannot_list_its_models_is_not_whole(tmp_path: Path) -> None:
+    """A gate looks for the source of each model: those that it cannot see must hold it."""
+    files = [
+        InputFile(path=f"/{number}", role="model", size_bytes=1, sha256=f"{number:064x}") for number in range(3000)
+    ]
+    plain = baseline(tmp_path, objects(models.small_model()))
+    unread = [f"inputs.{'x' * 200}{number}" for number in range(3000)]
+    event = fitted(plain.model_copy(update={"inputs": files, "unobserved": unread}))
+    assert size_of(event) < EVENT_BYTES
+    assert event.unobserved[-1] == "inputs"
+    assert event.unobserved[-2].endswith(" more")
+
+
+def test_no_log_takes_an_event_that_is_too_long(tmp_path: Path) -> None:
+    """The error says which and how long; nothing of it is stored, and the log goes on."""
+    header = StreamHeader(stream_id="s", role="main", run_id="r", source="x", boot_id="b")
+    long, short = (ErrorRecorded(component="builder", code="x", message="x" * size) for size in (EVENT_BYTES, 1))
+    for log in (InMemoryEventLog(), LocalLog.create(tmp_path)):
+        stream = EventStream(header, log, clock=system_clock)
+        with pytest.raises(EventTooLargeError, match=r"trt\.build\.error\.recorded\.v1 of r: 131\d+ bytes"):
+            stream.append(long)
+        EventStream(header, log, clock=system_clock).close(short)
+        assert sum(len(chunk.payloads) for chunk in log.read({}, max_bytes=1 << 20)) == 2
+
+
+def test_the_agent_drops_an_event_that_is_too_long_and_declares_it() -> None:
+    """The run is not complete, and says so; what comes behind the event is stored."""
+    header = StreamHeader(stream_id="s", role="main", run_id="r", source="x", boot_id="b")
+    log = InMemoryEventLog()
+    outlet = Outlet(EventStream(header, log, clock=system_clock), log, DeliverySettings())
+    for size in (EVENT_BYTES, 1):
+        outlet.add(ErrorRecorded(component="builder", code="x", message="x" * size), system_clock(), None)
+    assert outlet.close(system_clock(), None, lost_callbacks=0)
+    (chunk,) = log.read({}, max_bytes=1 << 20)
+    *_, closed = [codec.decode(payload).event for payload in chunk.payloads]
+    assert closed == StreamClosed(events=2, dropped=1)

@@ -21,7 +21,7 @@ def test_a_collector_killed_at_any_moment_loses_and_doubles_nothing(site: Site, 
     """Kill -9 while it reads, parses, commits, checkpoints or starts."""
     chance = seeded()
     with Load(site.topic, chance).running():
-        for _ in range(REPEAT * 2):
+        for _ in range(max(REPEAT, 4)):
             process = site.start()
             time.sleep(chance.uniform(0.5, 3.0))
             end(process, signal.SIGKILL)

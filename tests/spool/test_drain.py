@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build_events import codec
 from build_events.envelope import Recorded
 from build_events.events import UnknownEvent
 from build_events.kafka_record import MAX_EVENT_BYTES, KafkaRecord
 from build_events.local_log import LocalLog
 from build_events.local_log.cursor import DrainLock, Position, read_cursor
 from build_events.local_log.layout import run_stream
+from build_events.local_log.lines import frame
 from builder_agent.spool import drain
 from builder_agent.spool.dead_letters import dead_letters
 from builder_agent.spool.drain import SpoolDrain, waiting_events
@@ -195,11 +197,14 @@ def test_what_the_broker_refuses_is_kept_aside_and_the_rest_goes_on(tmp_path: Pa
 
 
 def test_an_event_too_long_to_send_is_kept_aside(tmp_path: Path) -> None:
-    """It is not even tried, and costs no other event."""
+    """Another writer may have left it: it is not even tried, and costs no other event."""
     run = one_run()
-    news = UnknownEvent(type="trt.build.dreamt.v7", data="x" * MAX_EVENT_BYTES)
-    run[4] = dataclasses.replace(run[4], event=news)
     LocalLog.create(tmp_path).append(run)
+    news = UnknownEvent(type="trt.build.dreamt.v7", data="x" * MAX_EVENT_BYTES)
+    path = Path(run_stream(tmp_path, "run-1", run[0].stream.stream_id).segment(0))
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[4] = frame(codec.encode(dataclasses.replace(run[4], event=news)))
+    path.write_bytes(b"".join(lines))
     sink = MemorySink()
     report = drain_all(tmp_path, sink, give_up=never)
     assert (report.refused, [letter["reason"] for letter in dead_letters(tmp_path)]) == (1, ["oversize"])
