@@ -6,11 +6,19 @@ from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
+from analytics.canonical import canonical_bytes, sha256_of
 from analytics.decided import Decided, current
 from analytics.evidence import Evidence
 from analytics.policy import Policy
 from analytics.report import EVALUATOR_VERSION
+from build_events.codec import MAX_EVENT_BYTES
 from build_events.events import DecisionRecorded, Verdict
+
+_REPORT_BYTES = MAX_EVENT_BYTES // 2  # the other half is for the inputs
+_REPLAYED = (
+    *("kind", "verdict", "policy", "evaluator_version", "as_of", "inputs_digest", "context", "supersedes"),
+    *("runs", "route", "requested_digest", "run_id"),
+)
 
 
 class Report(Protocol):
@@ -123,5 +131,12 @@ def _event(
         inputs_sha256=inputs_sha256,
         supersedes=list(supersedes),
         artifact_sha256=report.artifact_sha256,
-        report=printed,
+        report=_recordable(printed),
     )
+
+
+def _recordable(printed: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the report, or of one too long for an event what replaying needs, and the digest of all of it."""
+    if len(canonical_bytes(printed)) <= _REPORT_BYTES:
+        return printed
+    return {name: printed[name] for name in _REPLAYED if name in printed} | {"cut": {"sha256": sha256_of(printed)}}

@@ -1,9 +1,12 @@
 """Decisions: recorded once, superseding what stood, and reached again from the log."""
 
 import dataclasses
+from collections.abc import Callable
 
 import pytest
 
+from analytics import decisions
+from analytics.canonical import sha256_of
 from analytics.cbat import evaluate
 from analytics.decisions import Decision, decide
 from analytics.errors import EvidenceError
@@ -139,6 +142,24 @@ def test_replaying_a_decision_gives_its_verdict_although_the_log_went_on() -> No
             assert result.same
             assert result.inputs_match
             assert result.evaluator_match
+
+
+@pytest.mark.parametrize("decided", [sbat, cbat])
+def test_a_report_too_long_for_an_event_leaves_what_replaying_needs(
+    decided: Callable[[list[Recorded]], Decision], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The printed report is whole; the recorded one has its digest, and gives the same verdict again."""
+    whole = decided(number(HISTORY))
+    monkeypatch.setattr(decisions, "_REPORT_BYTES", 1000)
+    short = decided(number(HISTORY))
+    assert short.report == whole.report
+    event = short.planned[0].event
+    assert event is not None
+    assert event.report["cut"] == {"sha256": sha256_of(whole.report)}
+    assert not {"criteria", "gates", "summary", "inputs"} & event.report.keys()
+    replayed = replay(collected(number(HISTORY)), event)
+    assert replayed.same
+    assert replayed.inputs_match
 
 
 def test_replaying_shows_a_changed_verdict_and_changed_inputs() -> None:
