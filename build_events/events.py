@@ -171,6 +171,16 @@ class ProcessObserved(Event):
     gpu_unobserved: str | None = None  # why gpu_memory_bytes is null
 
 
+class CallbackCostRecorded(Event):
+    """What the agent's own work inside ``step_complete`` took, sampled: without the builder's way into it."""
+
+    type: ClassVar[str] = "trt.build.callback_cost.recorded.v1"
+    samples: Annotated[int, Field(ge=1)]
+    mean_ns: Nanoseconds
+    p99_ns: Nanoseconds
+    max_ns: Nanoseconds
+
+
 class CancelRequested(Event):
     """Somebody asked for the run to stop. The time is when a process of the run's host learned of it."""
 
@@ -408,6 +418,6 @@ EVENT_CLASSES: tuple[type[Event], ...] = (
     BuilderReturned, ErrorRecorded, ArtifactInventoried, ArtifactPublishing, ArtifactPublished,
     ArtifactQuarantined, ArtifactRemoved, CleanupFinished, RunFinished, RetryPlanned, StreamClosed,
     ProcessExited, RunLost, RunFenced, ValidationRecorded, SourceRecorded, DecisionRecorded,
-    RunContextRecorded, ExportFinished,
+    RunContextRecorded, ExportFinished, CallbackCostRecorded,
 )  # fmt: skip
 EVENT_TYPES: dict[str, type[Event]] = {cls.type: cls for cls in EVENT_CLASSES}

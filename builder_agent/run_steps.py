@@ -179,6 +179,7 @@ class RunSteps:
             monitor.detach()
             if monitor.called and not self._seen.returned:
                 self._post(BuilderReturned(engine=False, returned_false=self._stopped))
+            self._recording.tell_callback_cost()
         if isinstance(exception, Exception) and not isinstance(exception, (ArtifactWriteError, ModelRefusedError)):
             code = type(exception).__qualname__
             self._post(ErrorRecorded(component="agent", code=code, message=cut(str(exception))))

@@ -13,6 +13,7 @@ from build_events.clock import NS_PER_S
 from build_events.envelope import Recorded, StreamHeader
 from build_events.events import (
     BuilderReturned,
+    CallbackCostRecorded,
     CleanupFinished,
     ExportFinished,
     ProcessExited,
@@ -112,6 +113,8 @@ class RunMeasurements:
                 yield from self._enter("finalizing")
             elif isinstance(event, TimingCacheRecorded):
                 self._timing_cache = event
+            elif isinstance(event, CallbackCostRecorded):
+                yield from _callback_cost(event)
 
     def _enter(self, stage: RunStage | None) -> Iterator[Measurement]:
         if self._stage is not None:
@@ -174,6 +177,11 @@ def last_fact(facts: Facts, start: Recorded) -> int | None:
     ends = [fact.record for cls in (CleanupFinished, RunFinished, ProcessExited) for fact in facts.all(cls)]
     times = [time for time in (elapsed_ns(start, record) for record in ends) if time is not None]
     return max(times, default=None)
+
+
+def _callback_cost(event: CallbackCostRecorded) -> Iterator[Measurement]:
+    for statistic, cost_ns in (("mean", event.mean_ns), ("p99", event.p99_ns), ("max", event.max_ns)):
+        yield Measurement(metrics.CALLBACK_COST, cost_ns / NS_PER_S, {names.CALLBACK_STATISTIC: statistic})
 
 
 def _cancellation(row: CancellationRow | None) -> Iterator[Measurement]:

@@ -71,6 +71,7 @@ TIMING_CACHE_REASON: Final = "trt.timing_cache.reason"
 
 # Labels of metrics
 CANCEL_LEG: Final = "trt.cancel.leg"
+CALLBACK_STATISTIC: Final = "trt.callback.statistic"
 CLEANUP_STATUS: Final = "trt.cleanup.status"
 CLEANUP_BY: Final = "trt.cleanup.by"
 DROPPED_KIND: Final = "enginetrail.dropped.kind"

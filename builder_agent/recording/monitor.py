@@ -31,6 +31,8 @@ from builder_agent.recording.phases import FINISH, START, STEP
 from builder_agent.texts import cut
 
 _thread: Final = threading.get_ident
+_BETWEEN_SAMPLES: Final = 63  # a mask: timed are the first step after the inbox was emptied, and each 64th after it
+_SAMPLES: Final = 1024  # the newest are kept
 _LAST_CAPACITY: Final = 2  # times the capacity for steps: when even phases are not recorded
 
 
@@ -66,6 +68,7 @@ class Callbacks:
         self._capacity = capacity
         self._last_capacity = capacity * _LAST_CAPACITY
         self._clock_ns = clock_ns
+        self.costs_ns: deque[int] = deque(maxlen=_SAMPLES)  # of single steps, sampled
         self.dropped = 0  # callbacks that were not recorded because the inbox was full
         self.called = False  # the builder has started a phase
         self.returned_false = False
@@ -96,8 +99,12 @@ class Callbacks:
             cancel = self._cancel
             if cancel.flag:
                 return self._refuse(phase_name, step)
-            if len(self._inbox) < self._capacity:
-                self._append((STEP, self._clock_ns(), _thread(), cancel.requested, False, phase_name, step, None))
+            waiting = len(self._inbox)
+            if waiting < self._capacity:
+                now = self._clock_ns()
+                self._append((STEP, now, _thread(), cancel.requested, False, phase_name, step, None))
+                if not waiting & _BETWEEN_SAMPLES:
+                    self.costs_ns.append(self._clock_ns() - now)
             else:
                 self.dropped += 1
         except BaseException as error:  # noqa: BLE001 # nothing may leave a callback

@@ -9,6 +9,7 @@ from build_events.log import EventWriter
 from build_events.stream import EventStream
 from builder_agent.cancellation import CancelState
 from builder_agent.process_facts import observe_process
+from builder_agent.recording.callback_cost import callback_cost
 from builder_agent.recording.delivery import Delivery
 from builder_agent.recording.monitor import Callbacks, monitor_class
 from builder_agent.recording.phases import PhaseTracker
@@ -63,6 +64,12 @@ class Recording:
             capacity = self._settings.delivery.raw_callbacks
             self.monitor = monitor_class(trt)(self.delivery.inbox, self.cancel, capacity=capacity)
         return self.monitor
+
+    def tell_callback_cost(self) -> None:
+        """Post what the monitor's work in the builder's callbacks took; nothing where no step was sampled."""
+        cost = callback_cost(self.monitor.costs_ns) if self.monitor is not None else None
+        if cost is not None:
+            self.post(cost)
 
     def durable(self) -> bool:
         """Wait until all that was posted stands in the log, but no longer than the bound of a run's end."""

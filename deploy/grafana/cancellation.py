@@ -76,4 +76,16 @@ CANCELLATION: Final = (
             )
         },
     ),
+    Panel(
+        title="What the agent costs",
+        description="Median of each run's mean and p99 of its own work in a callback; budget 2 µs and 10 µs.",
+        unit="s",
+        kind="bargauge",
+        width=12,
+        queries={
+            "{{trt_callback_statistic}}": quantile(
+                0.5, "trt_callback_statistic", last("trt_callback_cost_seconds_bucket")
+            )
+        },
+    ),
 )

@@ -19,6 +19,7 @@ RUN = "3f0c1f5e-6d1b-4a55-9b7c-0a4f1f6f2c0"
 # Another digest means an edited history: add a new one beside it instead.
 SHA256 = {
     "v1": "a1409da865a1befd93df2f025bf595d66a39baf6078a24dbc2f37f3c8e468377",
+    "v1_callback_cost": "52a98e7389ec0e8adc7e7855e08e3a36909282692ddc2a1aca416368a541b88a",
     "v1_fenced": "c82e507a88479f1a2488c2d9bfc850edfe735d47949b3a6fa10f87586a5a3cf2",
     "v1_telemetry": "91ca9df9fd70b21e180b5431007701ee5e273ae2f67e21cf741cc0e7986b598b",
 }

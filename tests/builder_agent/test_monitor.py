@@ -9,7 +9,9 @@ import pytest
 import tensorrt_rtx as trt
 
 from build_events.clock import system_clock
+from build_events.events import CallbackCostRecorded
 from builder_agent.cancellation import CancelState
+from builder_agent.recording.callback_cost import callback_cost
 from builder_agent.recording.callback_guard import Guards
 from builder_agent.recording.monitor import CallbackFault, Callbacks, interrupt_source, monitor_class
 
@@ -53,6 +55,27 @@ def test_a_step_returns_a_literal_true_until_somebody_asks() -> None:
     assert bench.monitor.step_complete("Clone", 1) is False
     assert bench.monitor.returned_false
     assert bench.cancel.observed_ns is not None
+
+
+def test_the_first_step_of_a_burst_and_each_64th_after_it_is_timed() -> None:
+    """And the newest samples are kept, however long a build goes on."""
+    ticks = iter(range(0, 10**9, 7))
+    bench = Bench(capacity=10**6, clock_ns=lambda: next(ticks))
+    for step in range(1 + 64 * 2000):
+        bench.monitor.step_complete("Clone", step)
+    assert set(bench.monitor.costs_ns) == {7}
+    assert len(bench.monitor.costs_ns) == 1024
+    few = Bench()
+    for step in range(65):
+        few.monitor.step_complete("Clone", step)
+    assert len(few.monitor.costs_ns) == 2
+
+
+def test_the_cost_of_callbacks_is_mean_p99_and_maximum() -> None:
+    """p99 is a sample that was measured: the least that 99 % do not exceed."""
+    assert callback_cost([]) is None
+    assert callback_cost(range(1, 101)) == CallbackCostRecorded(samples=100, mean_ns=50, p99_ns=99, max_ns=100)
+    assert callback_cost([5]) == CallbackCostRecorded(samples=1, mean_ns=5, p99_ns=5, max_ns=5)
 
 
 def test_only_the_first_refusal_carries_the_request() -> None:

@@ -16,6 +16,7 @@ from build_events.events import (
     ArtifactPublishing,
     BaselineRecorded,
     BuilderReturned,
+    CallbackCostRecorded,
     CleanupFinished,
     ErrorRecorded,
     Event,
@@ -80,10 +81,10 @@ def test_a_build_tells_everything_in_the_order_in_which_it_happened(tmp_path: Pa
     ]  # fmt: skip
     assert order[:6] == expected
     expected = [
-        BuilderReturned, ArtifactPublishing, ArtifactPublished, ProcessObserved, ArtifactInventoried,
-        CleanupFinished, RunFinished, StreamClosed,
+        BuilderReturned, ArtifactPublishing, ArtifactPublished, CallbackCostRecorded, ProcessObserved,
+        ArtifactInventoried, CleanupFinished, RunFinished, StreamClosed,
     ]  # fmt: skip
-    assert order[-8:] == expected
+    assert order[-9:] == expected
     baseline = next(event for event in found if isinstance(event, BaselineRecorded))
     assert baseline.unobserved == []
     assert baseline.build_config_hash is not None

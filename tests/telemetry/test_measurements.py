@@ -179,6 +179,22 @@ def test_what_a_run_declares_as_dropped_is_counted_by_kind() -> None:
     assert counted == {"event": 5, "span": 3, "collection": 2}
 
 
+def test_what_a_callback_cost_is_measured_by_statistic() -> None:
+    """As the run recorded it, in seconds."""
+    start = played("open")[0]
+    cost = Recorded(
+        stream=start.stream,
+        sequence=1,
+        wall_ns=1,
+        monotonic_ns=1,
+        event=ev.CallbackCostRecorded(samples=9, mean_ns=400, p99_ns=2_000, max_ns=9_000),
+    )
+    told = [item for item in measured([start, cost]) if item.metric is metrics.CALLBACK_COST]
+    assert {item.labels[names.CALLBACK_STATISTIC]: item.value for item in told} == pytest.approx(
+        {"mean": 4e-7, "p99": 2e-6, "max": 9e-6}
+    )
+
+
 def test_the_silent_gap_is_the_longest_of_the_phases() -> None:
     """In seconds; a run without a callback has none."""
     (gap,) = [item for item in measured(played("completed")) if item.metric is metrics.SILENT_GAP]
