@@ -73,7 +73,7 @@ def supervise(
         raise UsageError("a build can be supervised in the main thread only: call supervise there")
     mail = mailbox or Mailbox(clock=clock)
     folder = Path(spec.log_folder)
-    LocalLog.create(folder)
+    LocalLog.create(folder).identity()
     lock = SupervisorLock(folder, spec.run_id)
     with signals_noted(lambda source, at: mail.request_cancel(source, at=at), clock):
         lock.acquire()
