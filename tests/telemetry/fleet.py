@@ -51,16 +51,17 @@ class FleetCli(Cli):
 
     def cancelled(self, model: str) -> str:
         """Build a model, press Ctrl-C once it builds, and return the run's id; for a local log."""
-        known = set(self._runs())
+        known = set(self.runs())
         process = self.start(*self._command(model))
-        (run,) = eventually(lambda: set(self._runs()) - known, bool)
+        (run,) = eventually(lambda: set(self.runs()) - known, bool)
         eventually(lambda: of_type(records_at(self.home, run), PhaseStarted), bool)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
         assert process.returncode == 130
         return run
 
-    def _runs(self) -> list[str]:
+    def runs(self) -> list[str]:
+        """Return the ids of the runs in the local log."""
         folder = self.home / "log" / "runs"
         return [path.name for path in folder.iterdir()] if folder.is_dir() else []
 

@@ -3,23 +3,31 @@
 import dataclasses
 import os
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from opentelemetry import metrics as opentelemetry_metrics
 
 from build_events.envelope import Recorded
+from build_events.events import ExportFinished
 from build_events.telemetry import metrics, names
 from build_events.telemetry.measurements import Measurement
 from builder_agent.telemetry.environment import telemetry_settings
 from builder_agent.telemetry.metrics import MetricsExport, RunMetrics
 from builder_agent.telemetry.run_telemetry import RunTelemetry
 from builder_agent.telemetry.settings import SignalSettings, TelemetrySettings
+from builder_agent.telemetry.span_export import GRACE_S
 from tests.build_events.scenes import Scene, flatten
+from tests.builder_agent.builds import of_type, records_at
+from tests.models import small_model
 from tests.services.answers import eventually
 from tests.telemetry.backends import by_label, series
 from tests.telemetry.conftest import TelemetryServices
+from tests.telemetry.fleet import FleetCli
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(1800)]
 BOUND_S = 1.5
@@ -125,6 +133,13 @@ def test_a_run_whose_spans_are_lost_counts_them(telemetry_services: TelemetrySer
     assert found == {"span": traces.dropped}
 
 
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The address of somebody who listens and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
 @pytest.fixture(params=["refused", "silent"])
 def deaf(request: pytest.FixtureRequest) -> Iterator[SignalSettings]:
     """An endpoint where nobody listens, or where somebody does and never answers."""
@@ -180,3 +195,35 @@ def test_a_forked_child_exports_nothing_and_the_global_provider_stays_the_hosts(
     assert os.waitpid(child, 0)[1] == 0
     assert export.finish(10).dropped == 0
     assert opentelemetry_metrics.get_meter_provider() is before
+
+
+EMBEDDED = """
+import builder_agent
+with builder_agent.observe(route="r/fp32/sm89", output="o.engine"):
+    pass
+"""
+
+
+@pytest.mark.parametrize("mode", ["supervised", "embedded"])
+def test_a_run_whose_endpoint_is_silent_ends_within_its_bound_and_declares_both_exports(
+    tmp_path: Path, silent: str, mode: str
+) -> None:
+    """Spans and metrics share one bound: two seconds and the moments that threads need."""
+    (tmp_path / "model.onnx").write_bytes(small_model())
+    alone = FleetCli(tmp_path)
+    ends: list[list[ExportFinished]] = []
+    took: list[float] = []
+    for command in (alone, alone.having(OTEL_EXPORTER_OTLP_ENDPOINT=silent)):
+        began = time.monotonic()
+        if mode == "supervised":
+            command("build", "model.onnx", "-o", "m.engine", "--route", "r/fp32/sm89", "--target", "sm89")
+        else:
+            subprocess.run([sys.executable, "-c", EMBEDDED], cwd=tmp_path, env=command.environment, check=True)
+        took.append(time.monotonic() - began)
+        runs = [records_at(command.home, run) for run in command.runs()]
+        ends.append([end for records in runs for end in of_type(records, ExportFinished)])
+    assert ends[0] == []
+    declared = {end.signal: end for end in ends[1]}
+    assert declared.keys() == {"traces", "metrics"}
+    assert all(end.exported == 0 and end.dropped > 0 and end.reason for end in declared.values())
+    assert took[1] - took[0] < 2 + 2 * GRACE_S + 1.5, took
