@@ -66,9 +66,9 @@ class FleetCli(Cli):
         return [path.name for path in folder.iterdir()] if folder.is_dir() else []
 
     @contextmanager
-    def following(self) -> Iterator[subprocess.Popen[str]]:
+    def following(self, *options: str) -> Iterator[subprocess.Popen[str]]:
         """Run ``collect --follow`` meanwhile; its end must be clean."""
-        process = self.start("collect", "--follow")
+        process = self.start("collect", "--follow", *options)
         try:
             yield process
         finally:

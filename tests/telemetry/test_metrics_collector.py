@@ -1,19 +1,29 @@
 """What a store holds, in numbers."""
 
+import uuid
 from pathlib import Path
+
+import pytest
 
 from build_events import events as ev
 from build_events.clock import system_clock
 from build_events.envelope import Recorded, StreamHeader
+from build_events.kafka_settings import kafka_settings
 from build_events.log import InMemoryEventLog
 from build_events.stream import EventStream
 from build_events.telemetry import metrics, names
 from build_events.telemetry.measurements import Measurement
+from builder_agent.kafka.topics import TopicPlan, ensure_topic
 from collector.ingest import Ingester
 from collector.metrics import OPEN, Changes, lag_of, totals
 from collector.store import Store
 from tests.build_events.scenes import ENDS, Scene, flatten
 from tests.collector.stores import payloads
+from tests.models import small_model
+from tests.services.answers import eventually
+from tests.telemetry.backends import by_label
+from tests.telemetry.conftest import TelemetryServices
+from tests.telemetry.fleet import FleetCli
 
 OPERATIONS = flatten([[], []])
 
@@ -85,3 +95,32 @@ def test_lag_has_the_unit_of_its_log() -> None:
     assert lag_of({"a": 2, "b": 3}, in_bytes=False) == Measurement(metrics.COLLECTOR_LAG, 5)
     assert lag_of({}, in_bytes=True) == Measurement(metrics.COLLECTOR_LAG_BYTES, 0)
     assert names.BUILD_OUTCOME in metrics.COLLECTOR_RUNS.labels
+
+
+@pytest.mark.service
+@pytest.mark.timeout(1800)
+def test_a_member_of_a_group_is_a_writer_for_each_partition(
+    telemetry_services: TelemetryServices, tmp_path: Path
+) -> None:
+    """Each store's numbers under an instance of its own; one whose member ends goes on with the next."""
+    line, service = telemetry_services, f"group-{uuid.uuid4()}"
+    (tmp_path / "small").write_bytes(small_model())
+    topic = kafka_settings(f"kafka://{line.kafka}/{service}", {})
+    ensure_topic(topic, TopicPlan(partitions=2))
+    cli = FleetCli(tmp_path).having(
+        ENGINETRAIL_LOG=topic.url,
+        OTEL_EXPORTER_OTLP_ENDPOINT=line.otlp_http,
+        OTEL_METRIC_EXPORT_INTERVAL="200",
+        OTEL_SERVICE_NAME=service,
+    )
+    stored = f'enginetrail_collector_runs{{job="{service}",trt_build_outcome="completed"}}'
+
+    def completed() -> tuple[int, float]:
+        values = by_label(line.prometheus, stored, "instance").values()
+        return len(values), sum(values)
+
+    for count in (1, 2):
+        cli.build("small")
+        with cli.following("--group", service):
+            found = eventually(completed, (2, count).__eq__)
+        assert found == (2, count)
