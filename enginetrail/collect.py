@@ -11,7 +11,8 @@ from collector.commit import CollectStats
 from collector.errors import StoreExistsError
 from collector.partitions import has_partitions
 from collector.publish import ALL
-from enginetrail.collector_status import print_status
+from enginetrail.cli import EXIT_FAULT
+from enginetrail.collector_status import alive, print_status
 from enginetrail.following import follow_group, follow_whole, publisher, warn
 from enginetrail.home import Home
 from enginetrail.log_choice import open_log
@@ -38,6 +39,13 @@ EXIT_GAP = 1
     help="Write each snapshot as Parquet into this folder, too, for readers on other hosts.",
 )
 @click.option("--status", "status", is_flag=True, help="Only say how far the store is: lag, rate, dead letters.")
+@click.option(
+    "--alive",
+    "alive_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Only say whether a following collector gave a sign of life within SECONDS; asks neither log nor store.",
+)
 @click.option("--format", "how", type=click.Choice(["table", "json"]), default="table", help="Of --status.")
 @click.pass_obj
 def collect(
@@ -48,13 +56,17 @@ def collect(
     group: str | None,
     publish: Path | None,
     status: bool,
+    alive_s: float | None,
     how: str,
 ) -> int:
     """Take what is new in the log into the store, exactly once.
 
     Exits 1 if records were gone from the log before they could be read; the gap is among the dead letters.
+    With --alive, exits 1 if no collector of this home follows, or one is stuck.
     """
-    _check_usage(following=following, target=target, group=group, status=status)
+    _check_usage(following=following, target=target, group=group, only_looks=status or alive_s is not None)
+    if alive_s is not None:
+        return 0 if alive(home, alive_s) else EXIT_FAULT
     if status:
         print_status(home, how)
         return 0
@@ -83,13 +95,13 @@ def collect(
     return _gaps(log)
 
 
-def _check_usage(*, following: bool, target: Path | None, group: str | None, status: bool) -> None:
+def _check_usage(*, following: bool, target: Path | None, group: str | None, only_looks: bool) -> None:
     if following and target is not None:
         raise click.UsageError("--follow and --replay exclude each other")
     if group is not None and not following:
         raise click.UsageError("--group needs --follow: a member that leaves gives its partitions back")
-    if status and (following or target is not None):
-        raise click.UsageError("--status only looks; give it alone")
+    if only_looks and (following or target is not None):
+        raise click.UsageError("--status and --alive only look; give them alone")
 
 
 def _replay(home: Home, log: EventReader, target: Path) -> None:

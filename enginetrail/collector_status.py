@@ -1,6 +1,7 @@
 """``enginetrail collect --status``: how far the store is behind its log, and how its collectors do."""
 
 import json
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,20 @@ def print_status(home: Home, how: str) -> None:
         click.echo(f"collector     process {item['pid']}, {item['events_per_s']:g} events/s, {state}")
     if not status["collectors"]:
         click.echo("collector     none runs; `enginetrail collect --follow` starts one")
+
+
+def alive(home: Home, within_s: float) -> bool:
+    """Say whether collectors follow in this home and each wrote its status within ``within_s``; tell what is known.
+
+    For probes: works while the log is away, which a collector outlives.
+    """
+    now = time.time()
+    collectors = _collectors([home.folder, *sorted((home.folder / FOLDER).glob("*"))])
+    for item in collectors:
+        click.echo(f"collector process {item.pid}, {now - item.written_at:.0f} s since its last sign of life")
+    if not collectors:
+        click.echo("no collector runs in this home; `enginetrail collect --follow` starts one")
+    return bool(collectors) and all(now - item.written_at <= within_s for item in collectors)
 
 
 def _status(home: Home) -> dict[str, Any]:

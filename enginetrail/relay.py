@@ -25,15 +25,23 @@ HOUSEKEEPING_S = 5.0
     show_default=True,
     help="Seconds to try for, without --follow.",
 )
+@click.option(
+    "--drain",
+    type=click.FloatRange(min=0),
+    default=SHORT_DRAIN_S,
+    show_default=True,
+    help="With --follow: seconds to go on for after SIGINT or SIGTERM.",
+)
 @click.pass_obj
-def relay(home: Home, *, following: bool, timeout: float) -> int:
+def relay(home: Home, *, following: bool, timeout: float, drain: float) -> int:
     """Deliver the events that wait in the home's spool to the Kafka log.
 
-    Ends of runs that nobody saw are declared first. Exits 0 when nothing waits any more, 1 otherwise.
+    Ends of runs that nobody saw are declared first, and once more when --follow ends. Exits 0 when
+    nothing waits any more, 1 otherwise.
     """
     need_kafka(home)
     blocked = _declare(home)
-    report = _follow(home) if following else _once(home, timeout)
+    report = _follow(home, drain) if following else _once(home, timeout)
     if blocked and not following and (still := _declare(home)) is None:
         # Room was made: what could not be declared before goes, too.
         report = _add(report, _once(home, timeout))
@@ -63,7 +71,7 @@ def _once(home: Home, timeout_s: float) -> DrainReport:
     return drainer.finish(timeout_s)
 
 
-def _follow(home: Home) -> DrainReport:
+def _follow(home: Home, drain_s: float) -> DrainReport:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda _number, _frame: stop.set())
@@ -72,4 +80,5 @@ def _follow(home: Home) -> DrainReport:
     click.echo(f"relaying {home.log_folder}; stop with Ctrl-C", err=True)
     while not stop.wait(HOUSEKEEPING_S):
         _declare(home)
-    return drainer.finish(SHORT_DRAIN_S)
+    _declare(home)  # a side-car is told to stop when its build is gone, killed perhaps
+    return drainer.finish(drain_s)

@@ -15,7 +15,7 @@ HOLD = 4
 SILENT_S = 2.0  # of the large model's build, from its first phase
 
 
-def _kill_whole(pid: int) -> None:
+def kill_whole(pid: int) -> None:
     """SIGKILL a build and its child at once."""
     parent = psutil.Process(pid)
     children = parent.children(recursive=True)
@@ -38,7 +38,7 @@ def test_a_killed_build_is_lost_leaves_nothing_and_the_gate_holds(cli: Cli, buil
     process = cli.start("build", "large.onnx", "-o", "model.engine", "--route", "r/fp32/sm89")
     _wait_for_run(cli)
     time.sleep(random.Random(seed).uniform(0, SILENT_S))
-    _kill_whole(process.pid)
+    kill_whole(process.pid)
     process.communicate(timeout=10)
     (run,) = cli.query("SELECT run_id, outcome, complete FROM runs")
     assert (run["outcome"], run["complete"]) == ("lost", False)

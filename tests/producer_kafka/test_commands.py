@@ -9,6 +9,7 @@ import pytest
 from build_events.kafka_settings import KafkaSettings
 from builder_agent.spool.drain import waiting_events
 from deploy.services import Services
+from tests.enginetrail.test_lost_runs import kill_whole
 from tests.producer_kafka.conftest import NOWHERE, KafkaCli, unmade_topic
 from tests.producer_kafka.wire import assert_whole_and_in_order, read_topic, streams
 
@@ -116,6 +117,32 @@ def test_a_side_car_delivers_while_builds_run(away: KafkaCli, settings: KafkaSet
     records = read_topic(settings)
     assert_whole_and_in_order(streams(records))
     assert {event.stream.run_id for record in records for event in record.events} == runs
+
+
+def test_a_side_car_that_is_told_to_stop_tells_of_a_build_that_was_killed(
+    away: KafkaCli, settings: KafkaSettings
+) -> None:
+    """The kernel kills a container whole for its memory; the side-car is stopped right after it."""
+    cli = away.at(settings.url)
+    relay = cli.start("relay", "--follow", "--drain", "20")
+    assert relay.stderr is not None
+    assert relay.stderr.readline().startswith("relaying ")  # what it declares at its start is behind it
+    build = away.start("build", "large.onnx", "-o", "m.engine", "--route", "r", "--target", "sm89")
+    deadline = time.monotonic() + 30
+    while not waiting_events(cli.spool) and "trt.build.run.started.v1" not in _types(settings):
+        assert time.monotonic() < deadline, "the build did not start"
+        time.sleep(0.01)
+    kill_whole(build.pid)
+    relay.send_signal(signal.SIGTERM)
+    build.communicate(timeout=30)
+    output, errors = relay.communicate(timeout=60)
+    assert relay.returncode == 0, output + errors
+    types = _types(settings)
+    assert types.count("trt.build.run.started.v1") == types.count("trt.build.run.lost.v1") == 1
+
+
+def _types(settings: KafkaSettings) -> list[str]:
+    return [event.event.type for record in read_topic(settings) for event in record.events]
 
 
 def test_relay_without_a_kafka_log_is_wrong_usage(away: KafkaCli) -> None:
