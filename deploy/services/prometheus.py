@@ -33,10 +33,7 @@ class Prometheus:
 
     def prepare(self, place: Place, tools: Tools, cache: BuildCache) -> Launch:
         """Obtain Prometheus and write its configuration."""
-        program = tools.fitting("prometheus", ("--version",), r"version ([\d.]+)", _LOWEST, _BELOW)
-        if program is None:
-            built = go_program(self.name, _PACKAGE, tools, cache, stamp=_STAMP, tags=_TAGS, otherwise=_OTHERWISE)
-            program = str(built)
+        program = prometheus_program(tools, cache)
         fill(
             "prometheus.yml",
             place,
@@ -48,3 +45,15 @@ class Prometheus:
         options = ("--config.file=prometheus.yml", "--storage.tsdb.path=data")
         listen = f"--web.listen-address={HOST}:{place.ports['web']}"
         return Launch((program, *options, listen), tools.passed_on())
+
+
+def prometheus_program(tools: Tools, cache: BuildCache) -> str:
+    """Return the path of Prometheus, for whoever has a configuration of another place.
+
+    Raises:
+        MissingToolError, BuildFailedError: it is not here and could not be made.
+    """
+    found = tools.fitting("prometheus", ("--version",), r"version ([\d.]+)", _LOWEST, _BELOW)
+    if found is not None:
+        return found
+    return str(go_program("prometheus", _PACKAGE, tools, cache, stamp=_STAMP, tags=_TAGS, otherwise=_OTHERWISE))
