@@ -11,6 +11,7 @@ from build_events import clock as clocks
 from build_events import ids
 from build_events.clock import Clock
 from build_events.envelope import Recorded, StreamHeader
+from build_events.errors import LogUnavailableError
 from build_events.events import ArtifactQuarantined, Event, ProcessExited, RetryPlanned, RunLost
 from build_events.local_log import AbandonedStream, LocalLog, read_run, unlocked_streams
 from build_events.stream import EventStream
@@ -87,9 +88,21 @@ def _end(log_folder: Path, run_id: str, stream: AbandonedStream, clock: Clock) -
         source=SOURCE,
         boot_id=clocks.boot_id(),
     )
-    own = EventStream(header, LocalLog(log_folder), clock=clock).close(*events)
+    own = _append(log_folder, header, events, clock)
     moved = tuple(fact.quarantine for fact in facts if isinstance(fact, ArtifactQuarantined))
     return RecoveredRun(run_id=run_id, lost=lost, quarantined=moved, records=(*records, *own))
+
+
+def _append(log_folder: Path, header: StreamHeader, events: list[Event], clock: Clock) -> list[Recorded]:
+    log = LocalLog(log_folder)
+    try:
+        return EventStream(header, log, clock=clock).close(*events)
+    except LogUnavailableError:
+        # Whoever tries every second until there is room leaves neither descriptors nor files behind.
+        log.close()
+        assert header.run_id is not None
+        remove_unstarted(log_folder, header.run_id, header.stream_id)
+        raise
 
 
 def _end_is_declared(records: list[Recorded], main_stream_id: str) -> bool:

@@ -14,21 +14,21 @@ from enginetrail.recovery import recover_lost_runs
 def housekeeping(home: Home, warn: Callable[[str], None]) -> Iterator[Callable[[], None]]:
     """Give what is to be called every second; the spool is drained meanwhile, in a thread of its own.
 
-    Nothing that goes wrong here ends or holds up its caller: each text is said once until all is well again.
+    Nothing that goes wrong here ends or holds up its caller: what does is said once until all is well again.
     """
     drainer = start_draining(home)
-    said = ""
+    failing = False
 
     def keep() -> None:
-        nonlocal said
+        nonlocal failing
         try:
             recover_lost_runs(home)
         except (EngineTrailError, OSError) as error:
-            if str(error) != said:
-                said = str(error)
-                warn(f"{said} It is tried again every second.")
+            if not failing:
+                warn(f"{error} It is tried again every second.")
+            failing = True
         else:
-            said = ""
+            failing = False
 
     try:
         yield keep

@@ -73,10 +73,16 @@ def test_a_broker_that_is_away_for_a_while_costs_no_event_and_no_time(
 def test_a_producer_that_is_killed_loses_nothing_acknowledged(
     away: KafkaCli, settings: KafkaSettings, seed: int
 ) -> None:
-    """SIGKILL of everything at a random moment: the next start says the run is lost and delivers all of it."""
+    """SIGKILL of everything at a random moment: the next start says the run is lost and delivers all of it.
+
+    Three of four moments count from the run's first event: a busy machine takes long to get there.
+    """
     cli = away.at(settings.url)
     process = cli.start("build", "large.onnx", "-o", "large.engine", "--route", "r/fp32/sm89", "--target", "sm89")
-    time.sleep(random.Random(seed).uniform(0.4, 3.5))
+    began = seed % 4 != 0
+    if began:
+        _wait_until(lambda: any(path.stat().st_size for path in cli.spool.rglob("*.jsonl")), "the run's first events")
+    time.sleep(random.Random(seed).uniform(0.0, 2.5))
     _kill_all(process)
     spooled = waiting_events(cli.spool)
     relayed = cli("relay").stdout
@@ -86,7 +92,7 @@ def test_a_producer_that_is_killed_loses_nothing_acknowledged(
     rows = cli.query("SELECT run_id, outcome, complete FROM runs")
     report(f"seed {seed}: {spooled} events waited at the kill; {relayed.strip()}; {rows}")
     assert not list((cli.spool / "runs").glob("*"))
-    assert len(rows) <= 1  # none: killed before run.started
+    assert len(rows) == 1 or (not rows and not began)  # none: killed before run.started
     if rows and rows[0]["outcome"] != "completed":
         assert (rows[0]["outcome"], rows[0]["complete"]) == ("lost", False)
 

@@ -1,6 +1,7 @@
 """A spool whose disk is full while an earlier run's end waits to be declared: everything goes on, nothing is lost."""
 
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -37,6 +38,10 @@ def test_builds_and_followers_outlive_it(away: KafkaCli, settings: KafkaSettings
         try:
             eventually(lambda: "tried again every second" in (tmp_path / "said").read_text())
             assert cli.query("SELECT outcome FROM runs") == [{"outcome": None}]
+            before = _held(cli, follower)
+            time.sleep(4.0)  # some four tries more; each would leave two of both
+            after = _held(cli, follower)
+            assert all(now <= then + 2 for now, then in zip(after, before, strict=True)), (before, after)
             filler.unlink()
             eventually(lambda: cli.query("SELECT outcome FROM runs") == [{"outcome": "lost"}])
         finally:
@@ -58,6 +63,13 @@ def test_a_broker_that_is_away_does_not_hold_up_a_follower(away: KafkaCli) -> No
             keep_house()
         assert time.monotonic() - began < 1.0
     assert said == []
+
+
+def _held(cli: KafkaCli, process: subprocess.Popen[str]) -> tuple[int, int]:
+    """Return how many files the runs of a spool have, and how many of them a process has open."""
+    opened = psutil.Process(process.pid).open_files()
+    inside = [file for file in opened if file.path.startswith(str(cli.spool))]
+    return sum(path.is_file() for path in (cli.spool / "runs").rglob("*")), len(inside)
 
 
 def _leave_a_lost_run(cli: KafkaCli) -> None:
