@@ -23,6 +23,7 @@ COMMANDS = {
     "query": ("enginetrail.query", "Run one read-only SQL statement."),
     "accept": ("enginetrail.accept", "Judge runs by an acceptance test."),
     "gate": ("enginetrail.gate", "Decide whether a route may be promoted."),
+    "trace": ("enginetrail.trace", "Check the spans of runs, as a backend holds them."),
     "evidence": ("enginetrail.evidence", "Record evidence about a route."),
     "relay": ("enginetrail.relay", "Deliver what waits in the spool of a Kafka log."),
     "deadletters": ("enginetrail.deadletters", "List records that hold no event, or try them again."),
