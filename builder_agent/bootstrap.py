@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
 from build_events import clock, ids
 from build_events.envelope import Recorded
@@ -21,7 +22,6 @@ from builder_agent.session import RunSession
 from builder_agent.settings import DeliverySettings, RunSettings
 from builder_agent.spool.embedded import SpooledLog
 from builder_agent.spool.quota import SpoolQuota, spool_limit
-from builder_agent.telemetry.embedded import ExportedLog
 from builder_agent.telemetry.environment import telemetry_settings
 from builder_agent.telemetry.surroundings import QUEUED_AT, queued_at_ns, trace_context_from, trace_id_of
 
@@ -101,10 +101,11 @@ def observe(
     else:
         drain_s = settings.delivery.drain_timeout_ns / clock.NS_PER_S
         log = SpooledLog(log_folder, KafkaSink(kafka), settings.run_id, exit_s=drain_s)
-    if not telemetry.exports:
-        writer: _HomeLog | SpooledLog | ExportedLog = log
-        recovered: Callable[[list[RecoveredRun]], None] = lambda _runs: None  # noqa: E731 # one of two
-    else:
+    writer: _Log = log
+    recovered: Callable[[list[RecoveredRun]], None] = lambda _runs: None  # noqa: E731 # replaced below
+    if telemetry.exports:
+        from builder_agent.telemetry.embedded import ExportedLog  # noqa: PLC0415 # most runs export nothing
+
         writer = exported = ExportedLog(log, telemetry, clock=clock.system_clock, spooled=kafka is not None)
         recovered = exported.recovered
     return RunSession(
@@ -135,6 +136,20 @@ def _check_text(what: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise UsageError(f"{what} {text!r} is not UTF-8, which events are written in: rename it") from None
+
+
+class _Log(Protocol):
+    """What a run's records are written to."""
+
+    folder: Path
+
+    def append(self, records: Sequence[Recorded]) -> None:
+        """Store them durably."""
+        ...
+
+    def close(self) -> None:
+        """Append no more."""
+        ...
 
 
 class _HomeLog:

@@ -5,7 +5,7 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 from rich.console import Console
@@ -19,7 +19,6 @@ from builder_agent.spool.drainer import DrainReport
 from builder_agent.supervised.control import BuildSpec
 from builder_agent.supervised.signals import signals_noted
 from builder_agent.supervised.supervise import Mailbox, SupervisedResult, supervise
-from builder_agent.telemetry.run_telemetry import RunTelemetry
 from builder_agent.telemetry.surroundings import QUEUED_AT, queued_at_ns, trace_context_from
 from enginetrail.draining import start_draining, tell
 from enginetrail.home import Home
@@ -28,8 +27,11 @@ from enginetrail.log_choice import SHORT_DRAIN_S, spool_bytes
 from enginetrail.output import tell_result
 from enginetrail.recovery import recover_lost_runs
 from enginetrail.retry import follow_plan
-from enginetrail.telemetry import chosen_telemetry, spool_depth
+from enginetrail.telemetry import chosen_telemetry
 from enginetrail.usage import check_route
+
+if TYPE_CHECKING:
+    from builder_agent.telemetry.run_telemetry import RunTelemetry
 
 POLICIES = get_args(RetryPolicy)
 LEGS = ("signalled", "observed", "returned", "cleaned", "exited")
@@ -121,7 +123,7 @@ def build(
                 on_message=view.message,
                 on_output=view.message,
                 mailbox=mailbox,
-                telemetry=RunTelemetry(telemetry, observe=lambda: spool_depth(home)) if telemetry.exports else None,
+                telemetry=_exporter(home),
             )
         drained = drainer.finish(drain) if drainer else None
         if drained is not None:
@@ -131,6 +133,14 @@ def build(
         elif result.state is not None:
             tell_result(_sentence(result.state))
     return result.exit_code
+
+
+def _exporter(home: Home) -> "RunTelemetry | None":
+    if not chosen_telemetry().exports:
+        return None
+    from enginetrail.exporting import run_telemetry  # noqa: PLC0415 # most builds export nothing
+
+    return run_telemetry(home)
 
 
 def _queued_at(text: str | None) -> int | None:

@@ -20,8 +20,8 @@ from collector.metrics import Changes, lag_of, totals
 from collector.status import lag
 from collector.steady import SteadyReader
 from collector.store import Store
+from enginetrail.exporting import spool_depth
 from enginetrail.home import Home
-from enginetrail.telemetry import spool_depth
 
 SERVICE = "enginetrail-collector"
 

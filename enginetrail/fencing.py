@@ -78,7 +78,8 @@ class Fencing:
         """Export the spans of runs whose first declarer, by the order of the log, was this collector."""
         if not self._fenced:
             return
-        from enginetrail.telemetry import chosen_telemetry, export_fenced_runs  # noqa: PLC0415 # rarely needed
+        from enginetrail.exporting import export_fenced_runs  # noqa: PLC0415 # rarely needed
+        from enginetrail.telemetry import chosen_telemetry  # noqa: PLC0415
 
         if chosen_telemetry().traces is None:
             self._fenced.clear()

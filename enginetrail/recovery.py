@@ -11,7 +11,7 @@ def recover_lost_runs(home: Home) -> None:
     """Declare abandoned runs of this home lost, quarantine what they left, export them; never a live one."""
     lost = [run.records for run in recover(home.log_folder, clock=system_clock) if run.lost]
     if lost:
-        from enginetrail.telemetry import export_lost_runs  # noqa: PLC0415 # rarely needed
+        from enginetrail.exporting import export_lost_runs  # noqa: PLC0415 # rarely needed
 
         export_lost_runs(home, lost)
 

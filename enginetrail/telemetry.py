@@ -1,21 +1,12 @@
-"""What the commands export: the one place of them that reads the standard variables."""
+"""What the commands are asked to export: the one place of them that reads the standard variables."""
 
 import functools
 import os
-from collections.abc import Callable, Sequence
 
 import click
 
-from build_events.clock import system_clock
-from build_events.envelope import Recorded
-from build_events.log import EventWriter
-from build_events.telemetry import metrics
-from build_events.telemetry.measurements import Measurement
-from builder_agent.spool.drain import waiting_events
 from builder_agent.telemetry.environment import telemetry_settings
-from builder_agent.telemetry.lost_runs import export_ended, export_lost
 from builder_agent.telemetry.settings import TelemetrySettings
-from enginetrail.home import Home
 
 
 @functools.cache
@@ -25,32 +16,3 @@ def chosen_telemetry() -> TelemetrySettings:
     for problem in settings.problems:
         click.echo(f"enginetrail: {problem}", err=True)
     return settings
-
-
-def spool_depth(home: Home) -> list[Measurement]:
-    """Return how many events wait in the home's spool; nothing where the log is the local one."""
-    return [] if home.kafka is None else [Measurement(metrics.SPOOL_WAITING, waiting_events(home.log_folder))]
-
-
-def export_lost_runs(home: Home, runs: Sequence[Sequence[Recorded]]) -> None:
-    """Export the runs that this command has declared lost, given with their records, within one short bound.
-
-    Raises:
-        LogUnavailableError: the log did not take what was exported.
-    """
-    spooled = home.kafka is not None
-    settings = chosen_telemetry()
-    for end in export_lost(runs, settings, home.log_folder, clock=system_clock, spooled=spooled):
-        if end.shortfall is not None:
-            click.echo(f"enginetrail: run {end.header.run_id}: {end.shortfall}", err=True)
-
-
-def export_fenced_runs(log: EventWriter, runs: Sequence[Sequence[Recorded]], warn: Callable[[str], None]) -> None:
-    """Export the runs that this collector has fenced, given with their records, within one short bound.
-
-    Raises:
-        LogUnavailableError: the log did not take what was exported.
-    """
-    for end in export_ended(runs, chosen_telemetry(), log, clock=system_clock):
-        if end.shortfall is not None:
-            warn(f"run {end.header.run_id}: {end.shortfall}")

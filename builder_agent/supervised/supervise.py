@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from build_events.clock import NS_PER_MS, NS_PER_S, Clock
 from build_events.envelope import Recorded
@@ -26,7 +27,9 @@ from builder_agent.supervised.process import ChildProcess
 from builder_agent.supervised.signals import signals_noted
 from builder_agent.supervised.watch import Watch
 from builder_agent.supervisor_lock import SupervisorLock
-from builder_agent.telemetry.run_telemetry import RunTelemetry, declare
+
+if TYPE_CHECKING:  # most builds export nothing, and start the sooner
+    from builder_agent.telemetry.run_telemetry import RunTelemetry
 
 __all__ = ["Mailbox", "SupervisedResult", "SupervisorSettings", "supervise"]
 
@@ -49,7 +52,7 @@ def supervise(
     on_output: Callable[[str], None] | None = None,
     mailbox: Mailbox | None = None,
     settings: SupervisorSettings = SupervisorSettings(),
-    telemetry: RunTelemetry | None = None,
+    telemetry: "RunTelemetry | None" = None,
 ) -> SupervisedResult:
     """Build in a child process; return when it is gone, its files are in order and all is recorded.
 
@@ -101,7 +104,7 @@ def _supervise(
     *,
     clock: Clock,
     output: ChildOutput | None,
-    telemetry: RunTelemetry | None,
+    telemetry: "RunTelemetry | None",
 ) -> SupervisedResult:
     spec = spec.model_copy(update={"terminate_grace_ns": settings.graces.kill_ns})
     main = MainStream(spec)
@@ -139,8 +142,10 @@ def _supervise(
     return result
 
 
-def _export(telemetry: RunTelemetry, log_folder: Path, feed: Feed, *, clock: Clock) -> None:
+def _export(telemetry: "RunTelemetry", log_folder: Path, feed: Feed, *, clock: Clock) -> None:
     """Export what ends the run, declare it in the log, and say what is missing; within the exporter's bound."""
+    from builder_agent.telemetry.run_telemetry import declare  # noqa: PLC0415 # as above
+
     end = telemetry.finish()
     if end is None:
         return

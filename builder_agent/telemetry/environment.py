@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from build_events.clock import NS_PER_S
 from build_events.telemetry import names
-from build_events.telemetry.run_spans import Intervals
+from build_events.telemetry.live_spans import Intervals
 from builder_agent.telemetry.settings import Protocol, Signal, SignalSettings, TelemetrySettings
 
 MARKER_S: Final = "ENGINETRAIL_TRACE_MARKER_S"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from build_events.telemetry.run_spans import Intervals
+from build_events.telemetry.live_spans import Intervals
 
 Signal = Literal["traces", "metrics"]
 Protocol = Literal["grpc", "http/protobuf"]

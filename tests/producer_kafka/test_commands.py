@@ -58,6 +58,12 @@ def test_a_retry_finds_the_plan_of_a_run_that_was_delivered(cli: KafkaCli) -> No
     again = cli.build("--retry-of", killed["run_id"][:8])
     (row,) = cli.query(f"SELECT retry_of, retry_policy FROM runs WHERE run_id = '{again['run_id']}'")
     assert row == {"retry_of": killed["run_id"], "retry_policy": "retry_cold"}
+    (context,) = cli.query(
+        "SELECT data->>'retried_trace_id' AS retried, (SELECT trace_id FROM events "
+        f"WHERE run_id = '{killed['run_id']}' AND type = 'trt.build.run.started.v1') AS of_the_retried FROM events "
+        f"WHERE run_id = '{again['run_id']}' AND type = 'trt.build.context.recorded.v1'"
+    )
+    assert context["retried"] == context["of_the_retried"]
 
 
 def test_without_a_broker_a_build_succeeds_and_leaves_within_its_bound(away: KafkaCli) -> None:
