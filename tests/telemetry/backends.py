@@ -16,9 +16,12 @@ from tests.services.answers import PATIENCE_S, eventually, get
 Spans = Counter[str]  # how often each span id is there, in hexadecimal digits
 
 
-def jaeger_spans(jaeger: str, trace: str) -> list[dict[str, Any]]:
-    """Return the spans of a trace as Jaeger's API has them; none while it does not know the trace."""
-    found = get(f"{jaeger}/api/traces/{trace}") or {}
+def jaeger_spans(jaeger: str, trace: str, *, stored: bool = False) -> list[dict[str, Any]]:
+    """Return the spans of a trace as Jaeger's API has them; none while it does not know the trace.
+
+    Without ``stored`` spans that are equal to the byte are told once, and warnings come with them.
+    """
+    found = get(f"{jaeger}/api/traces/{trace}{'?raw=true' if stored else ''}") or {}
     return [span for known in found.get("data") or () for span in known["spans"]]
 
 
@@ -27,7 +30,7 @@ def in_jaeger(jaeger: str, traces: Iterable[str], wanted: set[str], patience_s: 
     asked = list(traces)
 
     def ids() -> Spans:
-        return Counter(span["spanID"] for trace in asked for span in jaeger_spans(jaeger, trace))
+        return Counter(span["spanID"] for trace in asked for span in jaeger_spans(jaeger, trace, stored=True))
 
     return eventually(ids, lambda found: wanted <= found.keys(), patience_s)
 

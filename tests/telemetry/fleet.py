@@ -51,14 +51,19 @@ class FleetCli(Cli):
 
     def cancelled(self, model: str) -> str:
         """Build a model, press Ctrl-C once it builds, and return the run's id; for a local log."""
-        known = set(self.runs())
-        process = self.start(*self._command(model))
-        (run,) = eventually(lambda: set(self.runs()) - known, bool)
-        eventually(lambda: of_type(records_at(self.home, run), PhaseStarted), bool)
+        process, run = self.begun(model)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
         assert process.returncode == 130
         return run
+
+    def begun(self, model: str) -> tuple[subprocess.Popen[str], str]:
+        """Start to build a model, and return the process and the run's id once the builder is in a phase."""
+        known = set(self.runs())
+        process = self.start(*self._command(model))
+        (run,) = eventually(lambda: set(self.runs()) - known, bool)
+        eventually(lambda: of_type(records_at(self.home, run), PhaseStarted), bool)
+        return process, run
 
     def runs(self) -> list[str]:
         """Return the ids of the runs in the local log."""
