@@ -1,6 +1,7 @@
 # Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
 VENV := .venv
+WORKERS ?= 2
 BIN := $(VENV)/bin
 MODELS := $(VENV)/.models
 READY := $(VENV)/.ready
@@ -12,7 +13,8 @@ demo: $(READY)
 
 test: $(READY) $(MODELS)
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not quiet" --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m quiet
 
 lint: $(READY)
 	$(BIN)/ruff check .

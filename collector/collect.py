@@ -34,7 +34,7 @@ class Pace:
     """How often a following collector does what. All in seconds."""
 
     poll_s: float = 0.1  # between two looks at the log; a waiting query shortens it
-    poll_share: float = 0.2  # of the time at most spent on looking at a log that has nothing new
+    poll_share: float = 0.2  # of a core at most spent on looking at a log that has nothing new
     housekeeping_s: float = 1.0
     snapshot_s: float = 60.0
 
@@ -173,15 +173,16 @@ def _follow(
             housekeeping()
             kept_house = began
         held.progress.wanted.clear()
-        looking = time.monotonic()
+        looking, busy = time.monotonic(), time.thread_time()
         news = held.ingest(stop)
-        looked_s = time.monotonic() - looking
+        looked_s, busy_s = time.monotonic() - looking, time.thread_time() - busy
         done += news
         watch(held.store)
         if looking - published >= pace.snapshot_s:
             held.publish(warn)
             published = looking
-        idle_s = looked_s * (1 / pace.poll_share - 1) if news.records == 0 else 0.0
+        # Not of the time: what waits five seconds for a log that is away would then stay away for twenty more.
+        idle_s = busy_s * (1 / pace.poll_share - 1) if news.records == 0 else 0.0
         held.progress.wanted.wait(max(pace.poll_s - looked_s, idle_s))
     return done
 

@@ -9,6 +9,7 @@ import random
 
 REPEAT = int(os.environ.get("ENGINETRAIL_REPEAT", "3"))
 BASE = int(os.environ.get("ENGINETRAIL_SEED") or random.SystemRandom().randrange(10**6))
+os.environ["ENGINETRAIL_SEED"] = str(BASE)  # the workers of pytest-xdist must find the tests by the same ids
 
 
 def moments(whole_s: float) -> list[tuple[int, float]]:

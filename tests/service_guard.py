@@ -18,7 +18,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Refuse a run in CI (``CI=true``) that has no test of a service left to run."""
-    if os.environ.get("CI") == "true" and not any(item.get_closest_marker(_MARKER) for item in session.items):
-        raise pytest.UsageError(f"CI ran no test marked `{_MARKER}`: run the whole suite, without deselecting them")
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
+    """Fail a run in CI (``CI=true``) in which no test of a service ran, whether here or in a worker of pytest-xdist."""
+    yield
+    in_worker = hasattr(session.config, "workerinput")  # which sees its share alone
+    if os.environ.get("CI") == "true" and not in_worker and not _service_tests_ran(session.config):
+        text = f"CI ran no test marked `{_MARKER}`: run the whole suite, without deselecting them"
+        pytest.exit(text, returncode=pytest.ExitCode.USAGE_ERROR)
+
+
+def _service_tests_ran(config: pytest.Config) -> bool:
+    stats = config.pluginmanager.getplugin("terminalreporter").stats
+    return any(_MARKER in report.keywords for category in ("passed", "failed") for report in stats.get(category, []))

@@ -135,6 +135,7 @@ def test_the_end_of_the_pipe_is_a_request(tmp_path: Path) -> None:
     assert place.state(spec.run_id).run.outcome == "cancelled"
 
 
+@pytest.mark.quiet
 def test_sigterm_flushes_the_stream_and_leaves_at_once(tmp_path: Path) -> None:
     """In the middle of a silence: all that was recorded is in the log, and no end is claimed."""
     place = Place(tmp_path, chain_model(LARGE))
@@ -151,6 +152,7 @@ def test_sigterm_flushes_the_stream_and_leaves_at_once(tmp_path: Path) -> None:
     assert place.logged(spec.run_id, StreamClosed) == []
 
 
+@pytest.mark.quiet
 def test_sigterm_waits_for_the_end_of_a_no_cancel_zone(tmp_path: Path) -> None:
     """While the engine is published or files are put in order, the process stays; SIGKILL bounds that."""
     code = (
@@ -212,6 +214,7 @@ def test_a_request_while_publishing_waits_for_its_end(tmp_path: Path) -> None:
         assert len(place.logged(spec.run_id, CancelDeferred)) <= 1
 
 
+@pytest.mark.quiet
 def test_a_child_is_gone_when_its_parent_is(tmp_path: Path) -> None:
     """The parent gets SIGKILL, alone: the kernel takes the child along."""
     place = Place(tmp_path, chain_model(LARGE))

@@ -26,6 +26,8 @@ from tests.builder_agent.supervised import (
 from tests.models import chain_model, small_model
 from tests.seeds import moments, seeds
 
+pytestmark = pytest.mark.quiet
+
 MEDIUM = 250  # layers: about 0.5 s of building on two cores
 LARGE = 1500  # about 5 s
 GONE_WITHIN_S = 1.0  # the child after its supervisor

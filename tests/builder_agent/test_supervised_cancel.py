@@ -47,6 +47,7 @@ def _a_press_after_the_build_is_harmless() -> Iterator[None]:
 
 
 @pytest.mark.fault
+@pytest.mark.quiet
 def test_ctrl_c_at_any_moment_ends_the_run_in_order(tmp_path: Path) -> None:
     """Cancelled or completed despite it; no partial file, every latency, nothing incomplete."""
     model = chain_model(MEDIUM)
@@ -208,6 +209,7 @@ def test_ctrl_c_before_the_run_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault
+@pytest.mark.quiet
 @pytest.mark.parametrize("seed", seeds())
 def test_ctrl_c_around_the_start_gives_a_whole_run_or_none(tmp_path: Path, seed: int) -> None:
     """Whichever side of ``run.started`` the request falls on, it is recorded with its own time, or nothing is."""

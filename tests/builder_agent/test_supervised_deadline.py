@@ -16,6 +16,8 @@ from tests.builder_agent.supervised import Place, assert_in_order, children_of, 
 from tests.models import chain_model, small_model
 from tests.seeds import seeds
 
+pytestmark = pytest.mark.quiet
+
 LARGE = 1500  # layers: about 5 s of building, silent from 0.3 s on
 BAR_NS = 250 * NS_PER_MS  # from the deadline to reaped, swept and recorded
 

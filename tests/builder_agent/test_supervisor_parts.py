@@ -106,6 +106,7 @@ def test_an_ignored_hangup_stays_ignored() -> None:
     assert noted == []
 
 
+@pytest.mark.quiet
 def test_the_feed_tells_in_order_and_waits_for_nobody() -> None:
     """A callback that stands still delays neither the caller nor, beyond its bound, the end."""
     told: list[str] = []

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,13 +35,6 @@ def home(tmp_path: Path) -> Path:
     """A home whose log holds one run."""
     log_of(tmp_path / "home").append(RUN)
     return tmp_path / "home"
-
-
-@pytest.fixture
-def runtime_dir() -> Iterator[Path]:
-    """Where sockets lie; a socket's path must stay short."""
-    with tempfile.TemporaryDirectory(prefix="et-") as path:
-        yield Path(path)
 
 
 @contextmanager

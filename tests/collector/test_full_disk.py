@@ -60,18 +60,18 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("disk", [short_files, small_disk])
-def test_a_full_disk_is_an_error_that_loses_nothing(disk: Disk, home: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_an_error_that_loses_nothing(disk: Disk, home: Path, tmp_path: Path, runtime_dir: Path) -> None:
     """The error says what to do; with room the same command takes in the whole log."""
     clean = tmp_path / "clean"
-    collect_once(clean, LOG, [], runtime_dir=tmp_path)
+    collect_once(clean, LOG, [], runtime_dir=runtime_dir)
     with Store.open(clean / STORE_FILE, log_identity="log-1", views=[]) as store:
         expected = content(store.cursor())
     with disk(home) as release:
         for _ in range(2):
             with pytest.raises(StoreWriteError, match="make room on that file system"):
-                collect_once(home, LOG, [], runtime_dir=tmp_path)
+                collect_once(home, LOG, [], runtime_dir=runtime_dir)
         release()
-        collect_once(home, LOG, [], runtime_dir=tmp_path)
+        collect_once(home, LOG, [], runtime_dir=runtime_dir)
         with Store.open(home / STORE_FILE, log_identity="log-1", views=[]) as store:
             assert content(store.cursor()) == expected
 
@@ -81,9 +81,9 @@ def block_snapshots(home: Path) -> None:
     (home / f".{snapshots.SNAPSHOT_FILE}.new").symlink_to(home / "nowhere" / "at_all")
 
 
-def test_a_snapshot_that_cannot_be_published_leaves_the_older_one(home: Path, tmp_path: Path) -> None:
+def test_a_snapshot_that_cannot_be_published_leaves_the_older_one(home: Path, runtime_dir: Path) -> None:
     """The error names the cause, and the next attempt is free of it."""
-    collect_once(home, InMemoryEventLog("log-1"), [], runtime_dir=tmp_path)
+    collect_once(home, InMemoryEventLog("log-1"), [], runtime_dir=runtime_dir)
     with Store.open(home / STORE_FILE, log_identity="log-1", views=[]) as store:
         older = snapshots.publish(store, home).stat().st_ino
         block_snapshots(home)
@@ -93,7 +93,7 @@ def test_a_snapshot_that_cannot_be_published_leaves_the_older_one(home: Path, tm
         assert snapshots.publish(store, home).stat().st_ino != older
 
 
-def test_a_follower_warns_of_a_snapshot_that_it_cannot_publish(home: Path, tmp_path: Path) -> None:
+def test_a_follower_warns_of_a_snapshot_that_it_cannot_publish(home: Path, runtime_dir: Path) -> None:
     """Taking in the log matters more than a copy; without anybody to warn the collector ends."""
     block_snapshots(home)
     rounds: list[int] = []
@@ -102,7 +102,7 @@ def test_a_follower_warns_of_a_snapshot_that_it_cannot_publish(home: Path, tmp_p
         home,
         LOG,
         [],
-        runtime_dir=tmp_path,
+        runtime_dir=runtime_dir,
         stop=lambda: len(rounds) > 1,
         housekeeping=lambda: rounds.append(1),
         warn=warnings.append,
@@ -112,16 +112,16 @@ def test_a_follower_warns_of_a_snapshot_that_it_cannot_publish(home: Path, tmp_p
     assert len(warnings) == 1
     block_snapshots(home)
     with pytest.raises(SnapshotError):
-        follow(home, LOG, [], runtime_dir=tmp_path, stop=lambda: True, housekeeping=lambda: None)
+        follow(home, LOG, [], runtime_dir=runtime_dir, stop=lambda: True, housekeeping=lambda: None)
 
 
-def test_a_reader_on_a_full_disk_still_reads(home: Path, tmp_path: Path) -> None:
+def test_a_reader_on_a_full_disk_still_reads(home: Path, runtime_dir: Path) -> None:
     """Only who must write fails for want of room."""
-    collect_once(home, LOG, [], runtime_dir=tmp_path)
+    collect_once(home, LOG, [], runtime_dir=runtime_dir)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
     try:
-        with open_reader(home, LOG, [], runtime_dir=tmp_path) as reader:
+        with open_reader(home, LOG, [], runtime_dir=runtime_dir) as reader:
             assert reader.query("SELECT count(*)::INTEGER AS n FROM base.runs").to_pylist() == [{"n": 40}]
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

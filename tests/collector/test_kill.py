@@ -1,6 +1,5 @@
 """A collector killed at any moment loses nothing and stores nothing twice."""
 
-import os
 import random
 import time
 from pathlib import Path
@@ -13,9 +12,7 @@ from collector.store import Store
 from tests.collector.processes import VIEWS, log_of, process
 from tests.collector.scenes import whole_run
 from tests.collector.stores import Rows, content
-
-REPEAT = int(os.environ.get("ENGINETRAIL_REPEAT", "3"))
-SEED = int(os.environ.get("ENGINETRAIL_SEED", str(random.SystemRandom().randrange(2**32))))
+from tests.seeds import BASE, REPEAT
 
 
 def home_with_runs(home: Path, *, runs: int) -> Path:
@@ -33,10 +30,11 @@ def stored(home: Path) -> dict[str, Rows]:
 
 
 @pytest.mark.fault
-def test_a_collector_killed_mid_batch_gives_the_tables_of_an_undisturbed_one(tmp_path: Path) -> None:
+@pytest.mark.quiet
+def test_a_collector_killed_mid_batch_gives_the_tables_of_an_undisturbed_one(tmp_path: Path, runtime_dir: Path) -> None:
     """SIGKILL at random moments while it commits; the next one goes on from the last commit."""
-    print(f"seed {SEED}, {REPEAT} kills")  # noqa: T201 - to repeat a failure
-    chance = random.Random(SEED)
+    print(f"seed {BASE}, {REPEAT} kills")  # noqa: T201 - to repeat a failure
+    chance = random.Random(BASE)
     undisturbed = home_with_runs(tmp_path / "undisturbed", runs=40)
     with process("collect", undisturbed, tmp_path) as child:
         assert child.stdout is not None
@@ -59,7 +57,7 @@ def test_a_collector_killed_mid_batch_gives_the_tables_of_an_undisturbed_one(tmp
             time.sleep(chance.uniform(0, takes_s))
             child.kill()
             partial += child.wait() != 0
-        again = collect_once(home, log_of(home), VIEWS, runtime_dir=tmp_path)
+        again = collect_once(home, log_of(home), VIEWS, runtime_dir=runtime_dir)
         assert again.duplicates == 0
         assert stored(home) == expected
     # A kill after the end shows nothing; by chance alone not all of them come that late.

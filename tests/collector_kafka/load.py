@@ -1,24 +1,20 @@
 """Runs written to a topic while collectors are disturbed: in parts, some of it twice, some of it bad."""
 
-import os
 import random
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from build_events.envelope import Recorded
 from tests.build_events.scenes import ENDS, Scene, flatten
 from tests.collector_kafka.topics import Topic
-
-REPEAT = int(os.environ.get("ENGINETRAIL_REPEAT", "2"))
+from tests.seeds import BASE
 
 
 def seeded() -> random.Random:
-    """Return chance whose seed is printed, and may be given as ``ENGINETRAIL_SEED``."""
-    seed = int(os.environ.get("ENGINETRAIL_SEED", str(time.time_ns() % 1_000_000)))
-    print(f"ENGINETRAIL_SEED={seed}")  # noqa: T201 # shown with a failure, to have it again
-    return random.Random(seed)
+    """Return chance whose seed is the session's, which is printed."""
+    print(f"ENGINETRAIL_SEED={BASE}")  # noqa: T201 # shown with a failure, to have it again
+    return random.Random(BASE)
 
 
 def history(number: int) -> list[Recorded]:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from collector.published import open_published
-from tests.collector_kafka.load import REPEAT, Load, seeded
+from tests.collector_kafka.load import Load, seeded
 from tests.collector_kafka.members import Site, end, eventually, undisturbed
 from tests.collector_kafka.tables import tables, views
 from tests.collector_kafka.topics import Topic
+from tests.seeds import REPEAT
 
 pytestmark = [pytest.mark.service, pytest.mark.fault, pytest.mark.timeout(1800)]
 

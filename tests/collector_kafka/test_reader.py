@@ -20,6 +20,7 @@ from deploy.services import Services
 from tests.build_events.scenes import Scene, flatten
 from tests.collector_kafka.tables import views
 from tests.collector_kafka.topics import Topic
+from tests.kcat import kcat
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(600)]
 
@@ -96,7 +97,7 @@ def test_poison_is_rejected_with_its_place_and_bytes(
 
 
 def test_events_that_break_the_contract_are_dead_letters_and_count(
-    topic: Topic, reader: KafkaReader, tmp_path: Path
+    topic: Topic, reader: KafkaReader, tmp_path: Path, runtime_dir: Path
 ) -> None:
     """Wrong types and unknown versions are found by the contract check; the run is not complete then."""
     run = Scene().play("completed", flatten(((),)), 2)
@@ -105,25 +106,31 @@ def test_events_that_break_the_contract_are_dead_letters_and_count(
     wrong_type = good.replace(b'"pid":7', b'"pid":"seven"')
     other_version = good.replace(b'"contract":1', b'"contract":2')
     topic.send_raw([(b"run-1", wrong_type), (b"run-1", other_version)])
-    stats = collect_once(tmp_path, reader, views(), runtime_dir=tmp_path)
+    stats = collect_once(tmp_path, reader, views(), runtime_dir=runtime_dir)
     assert (stats.events, stats.dead_letters) == (len(run), 2)
-    rows = query(tmp_path, reader, 'SELECT reason, "offset", run_id FROM base.dead_letters ORDER BY "offset"')
+    rows = query(
+        tmp_path, reader, runtime_dir, 'SELECT reason, "offset", run_id FROM base.dead_letters ORDER BY "offset"'
+    )
     assert [(row[1], row[2]) for row in rows] == [(2, "run-1"), (3, "run-1")]
     assert "pid" in str(rows[0][0])
     assert "contract" in str(rows[1][0])
-    assert query(tmp_path, reader, "SELECT complete FROM runs") == [(False,)]
+    assert query(tmp_path, reader, runtime_dir, "SELECT complete FROM runs") == [(False,)]
 
 
-def test_a_record_written_by_hand_is_materialized(topic: Topic, reader: KafkaReader, tmp_path: Path) -> None:
+def test_a_record_written_by_hand_is_materialized(
+    topic: Topic, reader: KafkaReader, tmp_path: Path, runtime_dir: Path
+) -> None:
     """Kcat and one line of JSON are a producer; a broken line is a dead letter."""
     record = one_run()[0]
     for line in (codec.encode(record), b"{no event"):
-        command = ["kcat", "-P", "-b", topic.address, "-t", topic.name, "-k", "run-1"]
+        command = [kcat(), "-P", "-b", topic.address, "-t", topic.name, "-k", "run-1"]
         subprocess.run(command, input=line + b"\n", check=True, timeout=60)
-    stats = collect_once(tmp_path, reader, views(), runtime_dir=tmp_path)
+    stats = collect_once(tmp_path, reader, views(), runtime_dir=runtime_dir)
     assert (stats.events, stats.dead_letters) == (1, 1)
-    assert query(tmp_path, reader, "SELECT run_id FROM runs") == [("run-1",)]
-    assert query(tmp_path, reader, "SELECT reason, payload FROM base.dead_letters") == [("not_json", b"{no event")]
+    assert query(tmp_path, reader, runtime_dir, "SELECT run_id FROM runs") == [("run-1",)]
+    assert query(tmp_path, reader, runtime_dir, "SELECT reason, payload FROM base.dead_letters") == [
+        ("not_json", b"{no event")
+    ]
 
 
 def test_an_aborted_transaction_never_happened(topic: Topic, reader: KafkaReader) -> None:
@@ -143,27 +150,29 @@ def test_an_aborted_transaction_never_happened(topic: Topic, reader: KafkaReader
 
 
 def test_records_that_are_gone_are_a_recorded_gap_and_an_error(
-    topic: Topic, reader: KafkaReader, tmp_path: Path
+    topic: Topic, reader: KafkaReader, tmp_path: Path, runtime_dir: Path
 ) -> None:
     """Nothing is reset in silence: the range is a dead letter, and the reader tells of it."""
     topic.send(one_run())
     (source,) = reader.ends()
     number = int(source.rpartition("/")[2])
     topic.forget({number: 1})
-    stats = collect_once(tmp_path, reader, views(), runtime_dir=tmp_path)
+    stats = collect_once(tmp_path, reader, views(), runtime_dir=runtime_dir)
     assert stats.dead_letters == 1
     assert 0 < stats.events < len(one_run())
-    assert query(tmp_path, reader, 'SELECT "offset", reason FROM base.dead_letters') == [
+    assert query(tmp_path, reader, runtime_dir, 'SELECT "offset", reason FROM base.dead_letters') == [
         (0, "offset_out_of_range: records 0 to 0")
     ]
     assert [text for text in reader.gaps if "records 0 to 0 are gone" in text]
-    assert collect_once(tmp_path, reader, views(), runtime_dir=tmp_path).records == 0
+    assert collect_once(tmp_path, reader, views(), runtime_dir=runtime_dir).records == 0
 
 
-def test_a_topic_made_anew_under_the_same_name_is_refused(topic: Topic, reader: KafkaReader, tmp_path: Path) -> None:
+def test_a_topic_made_anew_under_the_same_name_is_refused(
+    topic: Topic, reader: KafkaReader, tmp_path: Path, runtime_dir: Path
+) -> None:
     """By a reader that is connected, by one that comes later, and by the store."""
     topic.send(one_run())
-    collect_once(tmp_path, reader, views(), runtime_dir=tmp_path)
+    collect_once(tmp_path, reader, views(), runtime_dir=runtime_dir)
     topic.delete()
     topic.make()
     topic.send([record for number in range(9) for record in one_run(f"run-{number}")])
@@ -173,7 +182,7 @@ def test_a_topic_made_anew_under_the_same_name_is_refused(topic: Topic, reader: 
     with pytest.raises(LogCorruptError, match="deleted and made anew"):
         reader.identity()
     with closing(KafkaReader(topic.client, topic.name)) as later, pytest.raises(StoreIdentityError):
-        collect_once(tmp_path, later, views(), runtime_dir=tmp_path)
+        collect_once(tmp_path, later, views(), runtime_dir=runtime_dir)
 
 
 def test_a_topic_that_is_not_there_is_named(kafka: Services) -> None:
@@ -186,7 +195,8 @@ def test_a_topic_that_is_not_there_is_named(kafka: Services) -> None:
 def test_a_broker_that_is_away_is_waited_for(kafka: Services, topic: Topic) -> None:
     """A following reader reads nothing meanwhile, says so once, and goes on after the outage without a gap."""
     said: list[str] = []
-    reader = KafkaReader(topic.client, topic.name, answer_s=1.0)
+    quick = {**topic.client, "bootstrap_timeout_ms": 500}  # of each look meanwhile
+    reader = KafkaReader(quick, topic.name, answer_s=1.0)
     log = SteadyReader(reader, said.append)
     topic.send(one_run("run-1"))
     before = list(log.read({}, max_bytes=PLENTY))
@@ -209,10 +219,10 @@ def test_a_broker_that_is_away_is_waited_for(kafka: Services, topic: Topic) -> N
     reader.close()
 
 
-def query(home: Path, log: KafkaReader, sql: str) -> list[tuple[object, ...]]:
+def query(home: Path, log: KafkaReader, runtime_dir: Path, sql: str) -> list[tuple[object, ...]]:
     """Return the rows of a query on a home's store."""
     from collector.access import open_reader  # noqa: PLC0415 # beside its only use
 
-    with open_reader(home, log, views(), runtime_dir=home) as store:
+    with open_reader(home, log, views(), runtime_dir=runtime_dir) as store:
         table = store.query(sql)
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))

@@ -120,13 +120,13 @@ class Blind:
             yield Chunk(chunk.source, payloads, offsets, chunk.next_offset, [*chunk.rejects, *rejects])
 
 
-def test_dead_letters_are_listed_and_tried_again(site: Site, tmp_path: Path) -> None:
+def test_dead_letters_are_listed_and_tried_again(site: Site, tmp_path: Path, runtime_dir: Path) -> None:
     """What a release can read now is stored; what it cannot stays, with its place, bytes and reason."""
     run = Scene(run_id="run-1").play("completed", flatten(((),)), 2)
     observed = sum(record.stream.role == "observer" for record in run)
     site.topic.send(run)
     with closing(KafkaReader(site.topic.client, site.topic.name)) as reader:
-        collect_once(site.home, Blind(reader, 1), views(), runtime_dir=tmp_path)
+        collect_once(site.home, Blind(reader, 1), views(), runtime_dir=runtime_dir)
     site.topic.send_raw([(b"run-1", b"{bad")])
     site.command("collect")
     listed = json.loads(site.command("deadletters", "list", "--payload", "--format", "json"))

@@ -6,9 +6,9 @@ from deploy.services import Services
 from tests.contract import logs
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(autouse=True)
 def _broker(request: pytest.FixtureRequest) -> None:
-    """Start Kafka if one of the chosen tests needs it, before the first of them."""
-    if any(item.get_closest_marker("service") and "contract" in item.path.parts for item in request.session.items):
+    """Start Kafka for a test that needs it."""
+    if request.node.get_closest_marker("service"):
         services: Services = request.getfixturevalue("services")
         logs.use_broker(services.start("kafka"))

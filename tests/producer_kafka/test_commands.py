@@ -66,6 +66,7 @@ def test_a_retry_finds_the_plan_of_a_run_that_was_delivered(cli: KafkaCli) -> No
     assert context["retried"] == context["of_the_retried"]
 
 
+@pytest.mark.quiet
 def test_without_a_broker_a_build_succeeds_and_leaves_within_its_bound(away: KafkaCli) -> None:
     """It says how many events wait, and where; ``--drain`` is the whole price."""
     plain = away.at("").build()

@@ -1,7 +1,6 @@
 """What stands in the topic is read by tools that know nothing of us: kcat, and the CloudEvents SDK."""
 
 import json
-import shutil
 import subprocess
 from datetime import UTC, datetime
 
@@ -14,6 +13,7 @@ from build_events import codec
 from build_events.envelope import Recorded
 from build_events.kafka_settings import KafkaSettings
 from builder_agent.kafka.log import KafkaLog
+from tests.kcat import kcat
 from tests.producer_kafka.wire import Wire, read_topic
 from tests.spool.test_drain import one_run
 
@@ -31,12 +31,9 @@ def written(settings: KafkaSettings) -> list[Recorded]:
     return run
 
 
-def kcat(settings: KafkaSettings) -> list[tuple[str, dict[str, str], bytes]]:
+def read_by_kcat(settings: KafkaSettings) -> list[tuple[str, dict[str, str], bytes]]:
     """Return key, headers and value of every record, as kcat prints them."""
-    program = shutil.which("kcat")
-    if program is None:
-        pytest.fail("kcat is not installed: apt-get install kcat")
-    command = [program, "-b", settings.servers[0], "-t", settings.topic, "-C", "-e", "-q", "-f", "%k\x1f%h\x1f%s\x1e"]
+    command = [kcat(), "-b", settings.servers[0], "-t", settings.topic, "-C", "-e", "-q", "-f", "%k\x1f%h\x1f%s\x1e"]
     output = subprocess.run(command, capture_output=True, timeout=60, check=True).stdout
     records = []
     for part in output.split(b"\x1e")[:-1]:
@@ -48,7 +45,7 @@ def kcat(settings: KafkaSettings) -> list[tuple[str, dict[str, str], bytes]]:
 
 def test_kcat_reads_both_forms(settings: KafkaSettings, written: list[Recorded]) -> None:
     """Keys, headers and values are plain text; a batch is a JSON array that names its stream."""
-    single, batch = kcat(settings)
+    single, batch = read_by_kcat(settings)
     assert (single[0], batch[0]) == ("run-1", "run-1")
     assert single[1]["content-type"] == "application/json"
     assert single[1]["ce_type"] == written[0].event.type

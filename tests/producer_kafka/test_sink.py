@@ -55,6 +55,7 @@ def test_a_topic_that_is_not_there_is_said_with_what_to_do(tmp_path: Path, kafka
     assert "enginetrail topics ensure" in report.reason
 
 
+@pytest.mark.quiet
 def test_a_broker_that_is_not_there_costs_little_time_and_is_said() -> None:
     """Each attempt is bounded by a second, and so is the end."""
     sink = KafkaSink(kafka_settings(NOWHERE, {}))
@@ -156,6 +157,7 @@ def test_a_broker_that_goes_in_the_middle_loses_nothing_and_repeats_nothing(
     }
 
 
+@pytest.mark.quiet
 def test_a_process_leaves_at_once_whatever_waits(
     settings: KafkaSettings, make_topic: Callable[[], KafkaSettings]
 ) -> None:

@@ -3,6 +3,8 @@
 import time
 from pathlib import Path
 
+import pytest
+
 from build_events.local_log import LocalLog
 from builder_agent.spool.drainer import Drainer
 from tests.spool.sinks import MemorySink
@@ -47,6 +49,7 @@ def test_what_is_appended_before_the_end_is_asked_for_is_drained(tmp_path: Path)
         assert drainer.finish(BOUND_S).waiting == 0
 
 
+@pytest.mark.quiet
 def test_a_log_that_is_away_costs_the_bound_and_no_more(tmp_path: Path) -> None:
     """The report says what waits and why."""
     LocalLog.create(tmp_path).append(one_run())
@@ -58,6 +61,7 @@ def test_a_log_that_is_away_costs_the_bound_and_no_more(tmp_path: Path) -> None:
     assert (report.waiting, report.reason) == (len(one_run()), "memory is away")
 
 
+@pytest.mark.quiet
 def test_a_log_that_never_answers_costs_the_bound_and_no_more(tmp_path: Path) -> None:
     """Records that are sent and not acknowledged count as waiting."""
     LocalLog.create(tmp_path).append(one_run())
