@@ -286,12 +286,12 @@ def test_a_forked_child_does_not_keep_the_lock(home: Path) -> None:
     again.release()
 
 
-def test_a_collector_waits_for_a_command_that_has_the_store_for_a_moment(tmp_path: Path) -> None:
+def test_a_collector_waits_for_a_command_that_has_the_store_for_a_moment(tmp_path: Path, runtime_dir: Path) -> None:
     """A short holder delays ``collect``; it does not fail it."""
     lock = StoreLock.try_acquire(tmp_path)
     assert lock is not None
     releasing = threading.Timer(0.5, lock.release)
     releasing.start()
-    stats = collect_once(tmp_path, InMemoryEventLog(), (), runtime_dir=tmp_path)
+    stats = collect_once(tmp_path, InMemoryEventLog(), (), runtime_dir=runtime_dir)
     releasing.join()
     assert stats.events == 0
