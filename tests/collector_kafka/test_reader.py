@@ -20,7 +20,7 @@ from deploy.services import Services
 from tests.build_events.scenes import Scene, flatten
 from tests.collector_kafka.tables import views
 from tests.collector_kafka.topics import Topic
-from tests.kcat import kcat
+from tests.programs import program
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(600)]
 
@@ -123,7 +123,7 @@ def test_a_record_written_by_hand_is_materialized(
     """Kcat and one line of JSON are a producer; a broken line is a dead letter."""
     record = one_run()[0]
     for line in (codec.encode(record), b"{no event"):
-        command = [kcat(), "-P", "-b", topic.address, "-t", topic.name, "-k", "run-1"]
+        command = [program("kcat"), "-P", "-b", topic.address, "-t", topic.name, "-k", "run-1"]
         subprocess.run(command, input=line + b"\n", check=True, timeout=60)
     stats = collect_once(tmp_path, reader, views(), runtime_dir=runtime_dir)
     assert (stats.events, stats.dead_letters) == (1, 1)

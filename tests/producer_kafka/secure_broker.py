@@ -17,6 +17,7 @@ from deploy.services.ports import HOST, choose
 from deploy.services.process import Daemon, spawn
 from deploy.services.spec import Place
 from deploy.services.tools import Tools
+from tests.programs import program
 
 USER, PASSWORD, KEY_PASSWORD = "builder", "let me in", "of the key"
 LISTENERS = """
@@ -123,8 +124,9 @@ def _make_authority(folder: Path, name: str) -> None:
 
 def _openssl(folder: Path, name: str, *options: str) -> None:
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-keyout", f"{name}.key")
+    made = ("req", "-x509", *key, "-out", f"{name}.pem", "-subj", f"/CN={name}", "-days", "2")
     subprocess.run(
-        ["openssl", "req", "-x509", *key, "-out", f"{name}.pem", "-subj", f"/CN={name}", "-days", "2", *options],
+        [program("openssl"), *made, *options],
         cwd=folder,
         check=True,
         capture_output=True,

@@ -13,8 +13,8 @@ from build_events import codec
 from build_events.envelope import Recorded
 from build_events.kafka_settings import KafkaSettings
 from builder_agent.kafka.log import KafkaLog
-from tests.kcat import kcat
 from tests.producer_kafka.wire import Wire, read_topic
+from tests.programs import program
 from tests.spool.test_drain import one_run
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(600)]
@@ -33,7 +33,18 @@ def written(settings: KafkaSettings) -> list[Recorded]:
 
 def read_by_kcat(settings: KafkaSettings) -> list[tuple[str, dict[str, str], bytes]]:
     """Return key, headers and value of every record, as kcat prints them."""
-    command = [kcat(), "-b", settings.servers[0], "-t", settings.topic, "-C", "-e", "-q", "-f", "%k\x1f%h\x1f%s\x1e"]
+    command = [
+        program("kcat"),
+        "-b",
+        settings.servers[0],
+        "-t",
+        settings.topic,
+        "-C",
+        "-e",
+        "-q",
+        "-f",
+        "%k\x1f%h\x1f%s\x1e",
+    ]
     output = subprocess.run(command, capture_output=True, timeout=60, check=True).stdout
     records = []
     for part in output.split(b"\x1e")[:-1]:

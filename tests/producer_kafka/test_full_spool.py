@@ -51,6 +51,7 @@ def test_builds_and_followers_outlive_it(away: KafkaCli, settings: KafkaSettings
         assert (tmp_path / "said").read_text().count("tried again every second") == 1
 
 
+@pytest.mark.quiet
 def test_a_broker_that_is_away_does_not_hold_up_a_follower(away: KafkaCli) -> None:
     """What waits in the spool is handed on beside the follower's own work."""
     away.build("--drain", "0")

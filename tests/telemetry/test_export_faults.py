@@ -60,6 +60,7 @@ DEAD_ENDPOINTS: list[tuple[str, Callable[[], AbstractContextManager[str]], str]]
 ]
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 @pytest.mark.parametrize(("name", "endpoint", "why"), DEAD_ENDPOINTS)
 def test_a_dead_endpoint_holds_the_end_up_for_its_bound_at_most(
@@ -136,6 +137,7 @@ def test_an_endpoint_that_comes_back_gets_what_waited_once() -> None:
     assert [item.span_id.hex() for item in endpoint.spans] == [span(0).span_id, span(1).span_id]
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize(
     ("answer", "why"),
     [

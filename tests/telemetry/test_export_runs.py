@@ -182,6 +182,7 @@ print([name for name in started if name in ("enginetrail-telemetry", "enginetrai
     assert not any(of_type(records_at(traced.home, run.name), ExportFinished) for run in runs(traced))
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 def test_a_build_ends_in_time_without_an_endpoint_and_says_what_is_missing(traced: TracedCli, protocol: str) -> None:
     """One line, and the declaration holds the count; the build itself is whole."""

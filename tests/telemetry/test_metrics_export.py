@@ -152,6 +152,7 @@ def deaf(request: pytest.FixtureRequest) -> Iterator[SignalSettings]:
         yield chosen
 
 
+@pytest.mark.quiet
 def test_an_endpoint_that_takes_nothing_costs_its_bound_and_is_declared(
     deaf: SignalSettings, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -204,6 +205,7 @@ with builder_agent.observe(route="r/fp32/sm89", output="o.engine"):
 """
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("mode", ["supervised", "embedded"])
 def test_a_run_whose_endpoint_is_silent_ends_within_its_bound_and_declares_both_exports(
     tmp_path: Path, silent: str, mode: str
