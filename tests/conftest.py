@@ -1,5 +1,6 @@
 """What every test shares."""
 
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,10 @@ __all__ = ["environ", "kafka", "pytest_runtest_makereport", "pytest_sessionfinis
 # A disk's fsync and a busy machine would fail a deadline, not the code under test.
 settings.register_profile("enginetrail", deadline=None)
 settings.load_profile("enginetrail")
+
+
+# A shell starts what runs in its background with SIGINT ignored, and what the tests start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:

@@ -94,6 +94,7 @@ def test_ctrl_c_between_the_end_of_the_build_and_its_result_changes_nothing(
     assert len(pressed) == 3
 
 
+@pytest.mark.quiet
 def test_a_deadline_inside_the_silent_window_kills_and_exits_124(cli: Cli) -> None:
     """The supervised mode keeps a hard deadline that the builder never hears of."""
     # Asked to stop at half the deadline, which is after run.started and inside the window also on a busy machine.

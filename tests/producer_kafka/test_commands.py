@@ -51,6 +51,7 @@ def test_evidence_and_decisions_go_to_the_topic(cli: KafkaCli, settings: KafkaSe
     assert {row["stream_role"] for row in rows} == {"main", "observer", "route"}
 
 
+@pytest.mark.quiet
 def test_a_retry_finds_the_plan_of_a_run_that_was_delivered(cli: KafkaCli) -> None:
     """The spool has given the run away; the store knows it."""
     killed = cli.build("--deadline", "1.5", model="large.onnx", code=124)

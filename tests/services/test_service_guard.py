@@ -31,7 +31,7 @@ def test_a_service_test_runs_or_fails(
     """Exit code and words of a run under the guard."""
     (tmp_path / "test_small.py").write_text(body)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    service: needs one\n")
-    environ = {key: value for key, value in os.environ.items() if key != "CI" and "XDIST" not in key}
+    environ = {key: value for key, value in os.environ.items() if key != "CI" and not key.startswith("PYTEST_")}
     environ |= {"PYTHONPATH": str(ROOT), **({"CI": "true"} if ci else {})}
     guarded = ["-p", "tests.service_guard", "-p", "no:cacheprovider", "-n", workers]
     command = [sys.executable, "-m", "pytest", *guarded, str(tmp_path)]
