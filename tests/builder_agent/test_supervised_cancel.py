@@ -234,6 +234,7 @@ def test_ctrl_c_around_the_start_gives_a_whole_run_or_none(tmp_path: Path, seed:
         assert 0 <= request.monotonic_ns - pressed_at[0] < seconds(0.1)
 
 
+@pytest.mark.quiet
 def test_ctrl_c_between_the_end_of_the_run_and_the_exit_is_recorded(tmp_path: Path) -> None:
     """The engine is kept: completed despite the request, exit 0."""
     settings = SupervisorSettings(poll_ns=NS_PER_MS)
@@ -294,6 +295,7 @@ def test_the_signal_handlers_are_given_back(tmp_path: Path) -> None:
     assert [signal.getsignal(number) for number in numbers] == before
 
 
+@pytest.mark.quiet
 def test_a_late_engine_can_be_unwanted(tmp_path: Path) -> None:
     """With ``discard_late``, an engine that comes after the request is not published: cancelled, exit 130."""
 
