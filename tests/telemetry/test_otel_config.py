@@ -11,9 +11,9 @@ from deploy.services.cache import BuildCache, default_folder
 from deploy.services.otelcol import CONFIG, otelcol_program
 from deploy.services.tools import Tools
 from tests.services.answers import eventually
-from tests.telemetry.backends import by_label, in_jaeger, in_kafka
+from tests.telemetry.backends import by_label, in_jaeger, in_kafka, series, span_records
 from tests.telemetry.conftest import TelemetryServices
-from tests.telemetry.sending import Writer, accepted, exporter, span_ids, trace_id
+from tests.telemetry.sending import Writer, accepted, exporter, meter, span_ids, trace_id
 
 # A cold machine compiles for minutes first.
 pytestmark = [pytest.mark.service, pytest.mark.timeout(1800)]
@@ -83,3 +83,45 @@ def test_spans_arrive_in_jaeger_and_kafka_once_and_the_finished_ones_in_promethe
     calls = f'traces_span_metrics_calls_total{{service_name="{service}"}}'
     wanted = {"BUILD r": 1, "tactics": 1}
     assert eventually(lambda: by_label(line.prometheus, calls, "span_name"), wanted.__eq__) == wanted
+
+
+def test_a_request_larger_than_a_kafka_record_is_split_not_dropped(telemetry_services: TelemetryServices) -> None:
+    """Three megabytes in one export, which the topic takes at most one of in a record."""
+    line = telemetry_services
+    spans = Writer("large", "process-1").trace({f"span {number}": {"text": "x" * 75_000} for number in range(40)})
+    trace, ids = trace_id(spans), span_ids(spans)
+    with exporter(line.otlp_http) as to:
+        assert accepted(to, spans)
+    assert in_kafka(line.kafka, line.topic, [trace], ids) == dict.fromkeys(ids, 1)
+    assert in_jaeger(line.jaeger, [trace], ids) == dict.fromkeys(ids, 1)
+    parts = {record.partition for record in span_records(line.kafka, line.topic) if record.key == trace}
+    assert len(parts) == 1
+
+
+def test_metrics_of_each_process_arrive_in_prometheus_under_its_own_instance(
+    telemetry_services: TelemetryServices,
+) -> None:
+    """Two processes with one counter: `job` is the service, `instance` the process, the sum is the fleet's."""
+    line, service = telemetry_services, f"service-{uuid.uuid4()}"
+    for number in (1, 2):
+        with meter(line.otlp_http, Writer(service, f"process-{number}")) as metrics:
+            metrics.create_counter("trt.test.drops", unit="{span}").add(number)
+    counters, wanted = f'trt_test_drops_total{{job="{service}"}}', {"process-1": 1, "process-2": 2}
+    assert eventually(lambda: by_label(line.prometheus, counters, "instance"), wanted.__eq__) == wanted
+
+
+def test_span_metrics_are_one_series_for_all_processes_of_a_service(telemetry_services: TelemetryServices) -> None:
+    """Two processes, one build each: a counter of two, of the writer that is the OTel Collector; hours have buckets."""
+    line, service = telemetry_services, f"service-{uuid.uuid4()}"
+    with exporter(line.otlp_http) as to:
+        for number in (1, 2):
+            assert accepted(to, Writer(service, f"process-{number}").trace(RUN))
+    calls = f'traces_span_metrics_calls_total{{service_name="{service}", trt_cancel_source="ctrl_c"}}'
+    address = f"127.0.0.1:{line.services.port('otelcol', 'prometheus')}"
+    assert eventually(lambda: by_label(line.prometheus, calls, "instance"), {address: 2}.__eq__) == {address: 2}
+    (labels,) = (one["metric"] for one in series(line.prometheus, calls))
+    assert (labels["cicd_pipeline_name"], labels["cicd_pipeline_result"]) == ("r", "cancellation")
+    assert "cicd_pipeline_run_id" not in labels
+    buckets = f'traces_span_metrics_duration_seconds_bucket{{service_name="{service}", span_name="BUILD r"}}'
+    bounds = by_label(line.prometheus, buckets, "le")
+    assert max(float(bound) for bound in bounds if bound != "+Inf") == 8 * 3600
