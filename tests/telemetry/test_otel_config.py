@@ -1,12 +1,15 @@
 """otel-config.yaml in the real OTel Collector: valid, and every span and metric where it belongs."""
 
 import os
+import re
 import subprocess
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from deploy.services import Services
 from deploy.services.cache import BuildCache, default_folder
 from deploy.services.otelcol import CONFIG, otelcol_program
 from deploy.services.tools import Tools
@@ -29,6 +32,9 @@ def validate(program: str, *configs: Path, **environ: str) -> subprocess.Complet
     """Run ``otelcol validate`` over configurations, merged in their order."""
     command = [program, "validate", *(f"--config={config}" for config in configs)]
     return subprocess.run(command, env=os.environ | environ, capture_output=True, text=True, timeout=60, check=False)
+
+
+DOCS = CONFIG.with_name("docs") / "otel-collector.md"
 
 
 def test_the_configuration_is_valid(program: str) -> None:
@@ -56,6 +62,27 @@ def test_a_wrong_configuration_is_refused(program: str, tmp_path: Path, line: st
     done = validate(program, wrong)
     assert done.returncode != 0
     assert reason in done.stderr
+
+
+def test_the_documented_second_file_is_merged_over_the_first(program: str, tmp_path: Path) -> None:
+    """TLS and SASL for Kafka stand beside our own settings of the same exporter."""
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", DOCS.read_text(), flags=re.MULTILINE | re.DOTALL)
+    second = tmp_path / "mine.yaml"
+    (tmp_path / "ca.pem").touch()
+    second.write_text(example.replace("/etc/kafka", str(tmp_path)))
+    done = validate(program, CONFIG, second, KAFKA_SASL_PASSWORD="secret")  # noqa: S106 # of nothing
+    assert (done.returncode, done.stderr) == (0, "")
+    second.write_text(example.replace("SCRAM-SHA-512", "SCRAM-SHA-1"))
+    assert "SCRAM-SHA-1" in validate(program, CONFIG, second).stderr
+
+
+def test_the_documented_settings_are_those_of_the_configuration() -> None:
+    """Every variable, with its default, and no other."""
+    known = dict(re.findall(r"\$\{env:(\w+):-([^}]*)\}", CONFIG.read_text()))
+    rows = re.findall(r"^\| (`[A-Z].*?) \| (.*?) \|", DOCS.read_text(), flags=re.MULTILINE)
+    names = [name for row, _ in rows for name in re.findall(r"`(\w+)`", row)]
+    defaults = [default for _, cell in rows for default in re.findall(r"`(.*?)`", cell)]
+    assert dict(zip(names, defaults, strict=True)) == known
 
 
 RUN = {
@@ -125,3 +152,29 @@ def test_span_metrics_are_one_series_for_all_processes_of_a_service(telemetry_se
     buckets = f'traces_span_metrics_duration_seconds_bucket{{service_name="{service}", span_name="BUILD r"}}'
     bounds = by_label(line.prometheus, buckets, "le")
     assert max(float(bound) for bound in bounds if bound != "+Inf") == 8 * 3600
+
+
+@pytest.fixture
+def alone(tmp_path: Path, environ: dict[str, str]) -> Iterator[Services]:
+    """Services of a folder where neither Jaeger nor Kafka was ever started; small queues."""
+    mine = Services(tmp_path / "home", {**environ, "OTELCOL_QUEUE_BYTES": str(QUEUE)}, print)
+    yield mine
+    mine.purge()
+
+
+QUEUE = 300_000
+
+
+def test_alone_it_accepts_what_its_queues_hold_and_refuses_the_rest(alone: Services) -> None:
+    """Nothing behind it: exports succeed until the disk's share is full; what was accepted arrives later."""
+    writer, wanted, traces = Writer("alone", "process-1"), set[str](), list[str]()
+    with exporter(alone.start("otelcol"), timeout_s=1.0) as to:
+        while accepted(to, spans := writer.trace({"BUILD r": {"text": "x" * 20_000}})):
+            wanted |= span_ids(spans)
+            traces.append(trace_id(spans))
+    assert QUEUE // 20_500 - 1 <= len(traces) <= QUEUE // 20_000
+    alone.start("jaeger")
+    assert wanted <= in_jaeger(alone.address("jaeger"), traces, wanted).keys()
+    log = alone.log("otelcol").read_text()
+    assert "sending queue is full" in log
+    assert "Dropping data" not in log
