@@ -32,7 +32,7 @@ class OTelCollector:
 
     name = "otelcol"
     variable = "OTEL_EXPORTER_OTLP_ENDPOINT"
-    port_names: tuple[str, ...] = ("otlp_http", "otlp_grpc", "health", "prometheus", "metrics")
+    port_names: tuple[str, ...] = ("otlp_http", "otlp_grpc", "queued", "health", "prometheus", "metrics")
     start_timeout_s = 60.0
     stop_timeout_s = 15.0
 
@@ -61,6 +61,7 @@ def _settings(place: Place, environ: Mapping[str, str]) -> dict[str, str]:
         **given,
         "OTELCOL_OTLP_GRPC_LISTEN": listen["otlp_grpc"],
         "OTELCOL_OTLP_HTTP_LISTEN": listen["otlp_http"],
+        "OTELCOL_QUEUED_LISTEN": listen["queued"],
         "OTELCOL_HEALTH_LISTEN": listen["health"],
         "OTELCOL_PROMETHEUS_LISTEN": listen["prometheus"],
         "OTELCOL_METRICS_HOST": HOST,
