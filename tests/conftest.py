@@ -19,8 +19,7 @@ settings.register_profile("enginetrail", deadline=None)
 settings.load_profile("enginetrail")
 
 
-# A shell starts what runs in its background with SIGINT ignored, nohup with SIGHUP, and what the tests start would
-# inherit that.
+# A shell's background and nohup ignore these, and what the tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 

@@ -15,6 +15,8 @@ from tests.collector_kafka.tables import tables, views
 from tests.collector_kafka.topics import Topic
 from tests.seeds import REPEAT
 
+PARTITIONS = 3  # of a topic, unless told otherwise
+
 pytestmark = [pytest.mark.service, pytest.mark.fault, pytest.mark.timeout(1800)]
 
 
@@ -74,9 +76,11 @@ def test_two_hosts_publish_what_one_collector_would_store(site: Site, topic: Top
     chance = seeded()
     sites = [site, Site(tmp_path / "there", topic, site.started)]
     shared = tmp_path / "shared"
-    with Load(topic, chance).running():
+    load = Load(topic, chance)
+    with load.running():
         running = [site.start("--group", "g", "--publish", str(shared)) for site in sites]
-        time.sleep(8.0)
+        eventually(lambda: len({path.parent for path in shared.glob("log=*/partition=*/snapshot=*")}) == PARTITIONS)
+        eventually(lambda: load.events > 500)
         end(running.pop(0))
     process = running.pop()
     expected = undisturbed(topic, tmp_path)
