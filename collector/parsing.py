@@ -16,13 +16,14 @@ from build_events import codec
 from build_events.envelope import Recorded
 from build_events.errors import MalformedEventError
 from build_events.events import Event
-from collector.contract_sql import PARSE
+from collector.contract_sql import parse_sql
 from collector.event_rows import HOT_TYPES, ROW_SCHEMA
 
 # Below this many payloads, planning the SQL (about 10 ms) costs more than pydantic (about 25 us each).
 _SQL_FROM_PAYLOADS = 400
 # Room for one more on top (an end is declared as a last sequence), and TIMESTAMP_NS keeps its extremes.
 _INT64_LIMIT = 2**63 - 2
+_PARSE, _PARSE_MALFORMED = parse_sql(malformed=False), parse_sql(malformed=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,9 @@ class Parser:
             self._db = duckdb.connect(":memory:", config={"enable_external_access": "false", "threads": "1"})
         self._db.register("payloads", pa.table({"j": texts}))
         try:
-            return self._db.sql(PARSE).to_arrow_table()
+            return self._db.sql(_PARSE).to_arrow_table()
+        except duckdb.InvalidInputException:  # one of them is no JSON
+            return self._db.sql(_PARSE_MALFORMED).to_arrow_table()
         finally:
             self._db.unregister("payloads")
 
