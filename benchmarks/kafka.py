@@ -1,10 +1,12 @@
 """How fast the collector is from Kafka, and how soon an event can be asked for. Run: ``python -m benchmarks.kafka``.
 
 Everything runs on this machine at once: broker, producer, collector. In turns in one process, medians of
-several rounds, against the ceiling of ``benchmarks/collector.py``:
+several rounds, against the ceiling of ``benchmarks/collector.py``; the CPU is this process's, without the broker:
 
 * consumed: what kafka-python alone makes of the same topic, each record touched once;
-* rows: read, contract checked, duplicates known, rows, positions and sequence ranges committed;
+* read: what our reader makes of it: events, their places, and the topic's id asked after each fetch;
+* parsed: that, and the contract checked; nothing stored;
+* rows: that, duplicates known, rows, positions and sequence ranges committed;
 * projected: the same with the fold of runs, which is what ``enginetrail collect`` does.
 
 Latency: a following collector in a process of its own, events written at a steady rate by a paced
@@ -13,7 +15,6 @@ producer, and a reader that asks it every few milliseconds what it can see.
 
 import argparse
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,11 +26,22 @@ from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
-from benchmarks.collector import commit_rows, insert_plainly, take_in, typed_tables, write_log
+from benchmarks.collector import (
+    Seconds,
+    commit_rows,
+    compare,
+    insert_plainly,
+    parse_through,
+    read_through,
+    take_in,
+    typed_tables,
+)
 from benchmarks.kafka_latency import measure_latency
+from benchmarks.written_log import write_log
 from build_events import kafka_record
 from build_events.local_log import LocalLog
 from collector.commit import commit
+from collector.kafka.connection import CONSUMER
 from collector.kafka.reader import KafkaReader
 from deploy.services import Services
 
@@ -51,11 +63,9 @@ def copy_log(log: LocalLog, address: str, topic: str) -> None:
                 producer.send(topic, record.value, key=record.key, headers=[*record.headers])
 
 
-def consume(address: str, topic: str) -> float:
-    """Return seconds in which kafka-python alone reads the whole topic."""
-    consumer = KafkaConsumer(
-        bootstrap_servers=address, enable_auto_commit=False, max_partition_fetch_bytes=8 << 20, metrics_enabled=False
-    )
+def consume(address: str, topic: str) -> Seconds:
+    """Return how long kafka-python alone takes to read the whole topic, with the collector's settings."""
+    consumer = KafkaConsumer(bootstrap_servers=address, **CONSUMER)
     try:
         partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
         consumer.assign(partitions)
@@ -64,9 +74,9 @@ def consume(address: str, topic: str) -> float:
         began = time.perf_counter()
         size = 0
         while any(consumer.position(partition) < end for partition, end in ends.items()):
-            for records in consumer.poll(timeout_ms=100, max_records=1_000).values():
+            for records in consumer.poll(timeout_ms=100).values():
                 size += sum(len(record.value) for record in records)
-        return time.perf_counter() - began
+        return Seconds.of(time.perf_counter() - began)
     finally:
         consumer.close()
 
@@ -78,29 +88,17 @@ def measure_rates(address: str, folder: Path, *, runs: int, events_per_run: int,
     make_topic(address, topic)
     copy_log(log, address, topic)
     tables = typed_tables(log)
-    events = sum(table.num_rows for table in tables)
     reader = KafkaReader({"bootstrap_servers": [address]}, topic)
-    ways: dict[str, Callable[[Path], float]] = {
+    ways: dict[str, Callable[[Path], Seconds]] = {
         "ceiling": lambda path: insert_plainly(tables, path),
         "consumed": lambda _: consume(address, topic),
+        "read": lambda _: read_through(reader),
+        "parsed": lambda _: parse_through(reader),
         "rows": lambda path: take_in(reader, path, commit_rows),
         "projected": lambda path: take_in(reader, path, commit),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    cpu: dict[str, list[float]] = {name: [] for name in ways}
-    for number in range(rounds):
-        for name, way in ways.items():
-            path = folder / f"{name}-{number}.duckdb"
-            before = time.process_time()
-            seconds[name].append(way(path))
-            cpu[name].append(time.process_time() - before)
-            path.unlink(missing_ok=True)
+    compare("from Kafka", ways, folder, events=sum(table.num_rows for table in tables), rounds=rounds)
     reader.close()
-    medians = {name: statistics.median(values) for name, values in seconds.items()}
-    for name, value in medians.items():
-        share = medians["ceiling"] / value
-        per_event = statistics.median(cpu[name]) / events * 1e6
-        print(f"{name:10} {events / value / 1e3:7.0f} k events/s  {share:5.0%} of the ceiling, CPU {per_event:.1f} us")
 
 
 @contextmanager

@@ -141,7 +141,6 @@ _VALUES = """
 """
 
 
-
 def parse_sql(*, malformed: bool) -> str:
     """Return the query that reads the table ``payloads(j)``: one row for each of its rows, in its order.
 
