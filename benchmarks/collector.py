@@ -33,7 +33,7 @@ from collector.ahead import ahead
 from collector.arrivals import arrivals, new_events
 from collector.batches import ParsedBatch, batches, parse
 from collector.commit import CollectStats, commit, insert_events, move_positions
-from collector.ingest import BATCH_BYTES, BATCH_RECORDS, CHUNK_BYTES, Commit, Ingester
+from collector.ingest import BATCH_BYTES, BATCH_RECORDS, CHUNK_BYTES, Commit, Ingester, three_threads
 from collector.parsing import Parser
 from collector.projection import StreamNews
 from collector.store import Store, insert
@@ -110,8 +110,9 @@ def parse_through(log: EventReader) -> Seconds:
     began = time.perf_counter()
     chunks = log.read({}, max_bytes=CHUNK_BYTES)
     parser = Parser()
-    for batch in ahead(batches(chunks, max_records=BATCH_RECORDS, max_bytes=BATCH_BYTES)):
-        parse(batch, parser)
+    with three_threads():
+        for batch in ahead(batches(chunks, max_records=BATCH_RECORDS, max_bytes=BATCH_BYTES)):
+            parse(batch, parser)
     parser.close()
     return Seconds.of(time.perf_counter() - began)
 
