@@ -83,7 +83,8 @@ class Parser:
         self._db.register("payloads", pa.table({"j": texts}))
         try:
             return self._db.sql(_PARSE).to_arrow_table()
-        except duckdb.InvalidInputException:  # one of them is no JSON
+        except (duckdb.InvalidInputException, UnicodeDecodeError):
+            # One of them is no JSON. DuckDB quotes it in its message, cut by bytes: the message may be no UTF-8.
             return self._db.sql(_PARSE_MALFORMED).to_arrow_table()
         finally:
             self._db.unregister("payloads")

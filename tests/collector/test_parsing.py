@@ -165,3 +165,12 @@ def test_a_record_that_breaks_the_contract_is_refused_by_name(change: dict[str, 
         [(index, said)] = parse([json.dumps(document).encode()], sql=sql).bad
         assert index == 0
         assert said.startswith(reason)
+
+
+@pytest.mark.parametrize("shift", range(4))
+def test_a_broken_text_of_any_script_takes_no_other_event_with_it(shift: int) -> None:
+    """DuckDB quotes what is no JSON in its error, cut by bytes, so inside a character: that must not end the parse."""
+    broken = b"\x00" + b"x" * shift + "\u0080\u20ac\U0001f600".encode() * 60
+    parsed = parse([broken, codec.encode(beat(0))], sql=True)
+    assert [index for index, _reason in parsed.bad] == [0]
+    assert len(accepted(parsed)) == 1
