@@ -62,7 +62,10 @@ class MetricsExport:
         self._ended = threading.Event()
         self._dead = False  # finished, or this is a forked child
         forks.register(self)
-        threading.Thread(target=self._run, name="enginetrail-metrics", daemon=True).start()
+        try:
+            threading.Thread(target=self._run, name="enginetrail-metrics", daemon=True).start()
+        except RuntimeError as error:  # the process may have no more threads; nothing depends on metrics
+            self._undelivered, self._reason, self._dead = 1, f"{type(error).__name__}: {error}", True
 
     def add(self, tell: Tell) -> None:
         """Have measurements made and recorded, on the thread. Never waits."""

@@ -55,25 +55,31 @@ class SpanExport:
         self._report: ExportReport | None = None
         self._ended = threading.Event()
         self._dead = False  # finished, or this is a forked child
-        self._thread: threading.Thread | None = None
+        self._begun = False
+        self._refusal: str | None = None  # why there are no threads
+        self._untaken = 0  # spans, without threads
 
     def put(self, make: MakeSpans) -> None:
         """Have spans made on the exporter's thread, and sent. Never waits. One thread calls this and ``finish``."""
         if self._dead:
             return
-        if self._thread is None:
-            forks.register(self)
-            self._thread = threading.Thread(target=self._run, name="enginetrail-telemetry", daemon=True)
-            self._thread.start()
-        self._inbox.put(make)
+        if not self._begun:
+            self._begin()
+        if self._refusal is None:
+            self._inbox.put(make)
+        else:
+            self._untaken += len(_made(make))
 
     def finish(self, timeout_s: float, final: MakeSpans = tuple) -> ExportReport | None:
         """Make the last spans, wait for the endpoint at most ``timeout_s``, and say how it went.
 
         ``None`` where nothing was ever put.
         """
-        if self._dead or self._thread is None:
+        if self._dead or not self._begun:
             return None
+        if self._refusal is not None:
+            self._dead = True
+            return ExportReport(exported=0, dropped=self._untaken + len(_made(final)), reason=self._refusal)
         self._inbox.put(_End(time.monotonic_ns() + round(timeout_s * NS_PER_S), final))
         self._ended.wait(timeout_s + GRACE_S)
         self._dead = True
@@ -83,8 +89,18 @@ class SpanExport:
         """Export nothing here: threads and connections are the parent's."""
         self._dead = True
 
+    def _begin(self) -> None:
+        """Start the threads; where the process may have no more of them, the run is recorded all the same."""
+        self._begun = True
+        forks.register(self)
+        try:
+            threading.Thread(target=self._send_batches, name="enginetrail-export", daemon=True).start()
+            threading.Thread(target=self._run, name="enginetrail-telemetry", daemon=True).start()
+        except RuntimeError as error:
+            self._refusal = f"{type(error).__name__}: {error}"
+            self._batches.put(None)
+
     def _run(self) -> None:
-        threading.Thread(target=self._send_batches, name="enginetrail-export", daemon=True).start()
         try:
             while not self._is_over():
                 self._take_in()

@@ -4,19 +4,26 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 
 import pytest
 from opentelemetry.trace import get_tracer_provider
 
-from build_events import ids
+from build_events import clock, ids
+from build_events.events import ExportFinished, StreamClosed
+from build_events.local_log import LocalLog, read_run
 from build_events.telemetry import names
+from build_events.telemetry.run_spans import RunSpans
 from build_events.telemetry.span import Span, SpanEvent, SpanLink
+from builder_agent.telemetry.embedded import ExportedLog
 from builder_agent.telemetry.environment import telemetry_settings
 from builder_agent.telemetry.outbox import LIMIT, Answer, ExportReport, Outbox
 from builder_agent.telemetry.settings import EXIT_S
 from builder_agent.telemetry.span_export import GRACE_S, SpanExport
+from tests.build_events.scenes import Scene, flatten
+from tests.build_events.test_spans import traced
 from tests.services.answers import eventually
 from tests.telemetry.endpoints import babble, closed_port, drip, http_endpoint, raw_endpoint, say_nothing
 
@@ -220,3 +227,35 @@ def test_nothing_starts_before_there_is_a_span() -> None:
     export = exporter(closed_port())
     assert export.finish(5) is None
     assert threading.active_count() == before
+
+
+def test_a_process_without_another_thread_records_its_run_and_counts_what_it_did_not_export(tmp_path: Path) -> None:
+    """The log takes each record once; a failure behind it would have the delivery write all of them again."""
+    records = traced(Scene().play("completed", flatten((((), ()), ())), 9))
+    settings = telemetry_settings({"OTEL_EXPORTER_OTLP_ENDPOINT": closed_port()})
+    log = ExportedLog(LocalLog.create(tmp_path), settings, clock=clock.system_clock, spooled=False)
+    with no_more_threads():
+        log.append(records)
+        log.close()
+    stored = read_run(tmp_path, records[0].stream.subject)
+    assert [record for record in stored if not isinstance(record.event, ExportFinished | StreamClosed)] == [
+        record for record in records if not isinstance(record.event, StreamClosed)
+    ]
+    spans = RunSpans()
+    made = len(spans.take(records)) + len(spans.final())
+    reason = "RuntimeError: can't start new thread"
+    declared = [record.event for record in stored if isinstance(record.event, ExportFinished)]
+    assert declared == [
+        ExportFinished(signal="traces", exported=0, dropped=made, reason=reason),
+        ExportFinished(signal="metrics", exported=0, dropped=1, reason=reason),
+    ]
+
+
+@contextmanager
+def no_more_threads() -> Iterator[None]:
+    """Have the system refuse threads: none gets a stack of this size."""
+    before = threading.stack_size(1 << 60)
+    try:
+        yield
+    finally:
+        threading.stack_size(before)
