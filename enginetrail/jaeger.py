@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from analytics.otlp_json import WARNINGS, spans_of
+from analytics.otlp_json import WARNINGS, OtlpJsonError, spans_of
 from build_events.errors import EngineTrailError
 from build_events.telemetry.span import Span
 
@@ -39,19 +39,21 @@ def read_trace(url: str, trace_id: str) -> JaegerTrace:
     and its removal of duplicates, into what Jaeger 2.13 keeps in memory, and every later answer tells of a past state.
 
     Raises:
-        JaegerError: no answer in time, or one that cannot be read.
-        OtlpJsonError: spans that are none.
+        JaegerError: no answer in time, or one that is no trace.
     """
     stored = _get(f"{url}/api/v3/traces/{trace_id}?raw_traces=true")
-    spans = [] if stored is None else spans_of(stored.get("result"))
+    judged = _get(f"{url}/api/traces/{trace_id}")
     warnings: dict[str, list[str]] = {}
-    for span in spans:
-        _note(warnings, span.span_id, span.attributes.get(WARNINGS))
-    judged = _get(f"{url}/api/traces/{trace_id}") or {}
-    for trace in judged.get("data") or ():
-        _note(warnings, "", trace.get("warnings"))
-        for told in trace["spans"]:
-            _note(warnings, told["spanID"], told.get("warnings"))
+    try:
+        spans = [] if stored is None else spans_of(stored.get("result"))
+        for span in spans:
+            _note(warnings, span.span_id, span.attributes.get(WARNINGS))
+        for trace in () if judged is None else judged.get("data") or ():
+            _note(warnings, "", trace.get("warnings"))
+            for told in trace["spans"]:
+                _note(warnings, told["spanID"], told.get("warnings"))
+    except (AttributeError, KeyError, TypeError, OtlpJsonError):
+        raise JaegerError(f"{url} answers something else than a trace; is it the query API of Jaeger 2?") from None
     return JaegerTrace(spans, warnings)
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from tests.build_events.scenes import Scene, flatten
 from tests.build_events.strategies import histories
 from tests.build_events.test_spans import TRACE, traced
 from tests.enginetrail.conftest import Build, Cli
-from tests.telemetry.endpoints import closed_port
+from tests.telemetry.endpoints import closed_port, raw_endpoint
 from tests.telemetry.otlp_documents import document
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "telemetry.md"
@@ -105,6 +106,20 @@ def test_wrong_usage_is_2_and_a_jaeger_that_is_not_there_is_no_pass(cli: Cli) ->
     ]:
         assert "Error: " in cli("trace", "lint", *arguments, code=2).stderr
     assert "is it the query API of Jaeger 2?" in cli("trace", "lint", TRACE, *source, code=1).stderr
+
+
+@pytest.mark.parametrize("answer", [[], {"data": [{"spans": 1}], "result": {"resourceSpans": []}}, {"data": [{}]}])
+def test_json_that_is_no_trace_is_an_error_with_the_address(cli: Cli, answer: object) -> None:
+    """What answers at the address is something else than Jaeger, and is no pass."""
+
+    def serve(connection: socket.socket) -> None:
+        connection.recv(2**16)
+        connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n" + json.dumps(answer).encode())
+        connection.shutdown(socket.SHUT_WR)
+
+    with raw_endpoint(serve) as url:
+        told = cli("trace", "lint", TRACE, "--jaeger", url, code=1).stderr
+    assert told == f"enginetrail: {url} answers something else than a trace; is it the query API of Jaeger 2?\n"
 
 
 def test_the_document_has_every_code() -> None:
