@@ -13,7 +13,6 @@ SCOPE: Final = "enginetrail"
 
 # Resource
 SERVICE_NAME: Final = "service.name"
-SERVICE_NAMESPACE: Final = "service.namespace"
 SERVICE_VERSION: Final = "service.version"
 SERVICE_INSTANCE_ID: Final = "service.instance.id"
 HOST_ID: Final = "host.id"  # the boot id: the same in all processes of a host, and written in every event
@@ -25,7 +24,6 @@ PIPELINE_NAME: Final = "cicd.pipeline.name"  # the route
 PIPELINE_ACTION: Final = "cicd.pipeline.action.name"
 PIPELINE_RUN_ID: Final = "cicd.pipeline.run.id"
 PIPELINE_RUN_STATE: Final = "cicd.pipeline.run.state"
-PIPELINE_RUN_URL: Final = "cicd.pipeline.run.url.full"
 PIPELINE_RESULT: Final = "cicd.pipeline.result"
 TASK_NAME: Final = "cicd.pipeline.task.name"  # the phase's name
 TASK_TYPE: Final = "cicd.pipeline.task.type"
@@ -34,9 +32,8 @@ TASK_RUN_URL: Final = "cicd.pipeline.task.run.url.full"
 TASK_RUN_RESULT: Final = "cicd.pipeline.task.run.result"
 WORKER_NAME: Final = "cicd.worker.name"
 
-# Errors, processes, hardware
+# Errors, hardware
 ERROR_TYPE: Final = "error.type"
-PROCESS_EXIT_CODE: Final = "process.exit.code"
 HW_NAME: Final = "hw.name"
 HW_TYPE: Final = "hw.type"
 HW_DRIVER_VERSION: Final = "hw.driver_version"

@@ -1,5 +1,6 @@
 """The standard names are those of the pinned version of the semantic conventions."""
 
+from pathlib import Path
 from typing import get_args
 
 from opentelemetry.semconv._incubating.attributes import (
@@ -17,15 +18,24 @@ from build_events.telemetry import names
 MODULES = (cicd_attributes, host_attributes, hw_attributes, process_attributes, service_attributes, error_attributes)
 STANDARD = {value for module in MODULES for name, value in vars(module).items() if name.isupper()}
 OURS = ("trt.", "enginetrail.")
+ATTRIBUTES = {value for name, value in vars(names).items() if name.isupper() and isinstance(value, str)} - {
+    names.SCHEMA_URL,
+    names.SCOPE,
+}
+DOCUMENT = Path(__file__).parents[2] / "docs" / "telemetry.md"
 
 
 def test_every_attribute_is_a_standard_one_or_in_our_namespace() -> None:
     """A name that the conventions do not hold must not look like one of theirs."""
-    constants = {value for name, value in vars(names).items() if name.isupper() and isinstance(value, str)}
-    attributes = constants - {names.SCHEMA_URL, names.SCOPE}
-    unknown = {name for name in attributes if name not in STANDARD and not name.startswith(OURS)}
+    unknown = {name for name in ATTRIBUTES if name not in STANDARD and not name.startswith(OURS)}
     assert unknown == set()
     assert names.PIPELINE_RESULT in STANDARD
+
+
+def test_the_document_has_every_attribute() -> None:
+    """Whoever writes a query finds the name there."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert {name for name in ATTRIBUTES if f"`{name}`" not in text} == set()
 
 
 def test_the_schema_is_the_newest_of_the_installed_conventions() -> None:
