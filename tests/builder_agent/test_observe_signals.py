@@ -85,7 +85,8 @@ def test_a_burst_of_a_thousand_interrupts_neither_hangs_nor_crashes(tmp_path: Pa
         for _ in range(1000):
             process.send_signal(signal.SIGINT)
         said = ending(process)
-    assert process.returncode == 0
+    # An interrupt that comes when the run has given the handlers back does to the host what it always does.
+    assert process.returncode in {0, -signal.SIGINT}
     assert (said["outcome"], said["raised"]) == ("cancelled", "KeyboardInterrupt")
     state = folded(tmp_path / "home", said["run_id"])
     assert state.run.complete
