@@ -72,7 +72,7 @@ class ExportedLog:
         """Export what ends the run, declare it in the log, and close that."""
         try:
             self._export()
-        except EngineTrailError as error:
+        except (EngineTrailError, OSError) as error:
             _log.warning("what was exported could not be recorded: %s", error)
         finally:
             self._log.close()
@@ -92,7 +92,7 @@ class ExportedLog:
     def _export_lost(self, runs: list[tuple[Recorded, ...]]) -> None:
         try:
             export_lost(runs, self._settings, self.folder, clock=self._clock, spooled=self._spooled)
-        except EngineTrailError as error:
+        except (EngineTrailError, OSError) as error:
             _log.warning("what was exported of lost runs could not be recorded: %s", error)
 
     def _wait(self) -> None:

@@ -52,6 +52,11 @@ class Outbox:
     def __len__(self) -> int:
         return len(self._waiting) + len(self._batch)
 
+    @property
+    def exported(self) -> int:
+        """How many spans the endpoint has acknowledged."""
+        return self._exported
+
     def add(self, spans: Iterable[Span]) -> None:
         """Take spans of a run that goes on. When there is no room, slices give way first, the oldest first."""
         for span in spans:

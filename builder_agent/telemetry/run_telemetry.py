@@ -1,5 +1,6 @@
 """What one run exports, fed with its records once they are durable."""
 
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from builder_agent.telemetry.settings import EXIT_S, TelemetrySettings
 from builder_agent.telemetry.span_export import GRACE_S, SpanExport
 
 SOURCE = "enginetrail/telemetry"
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,16 @@ class RunTelemetry:
         self._header: StreamHeader | None = None
 
     def take(self, records: Sequence[Recorded]) -> None:
-        """Take durable records of the run's streams; never waits."""
+        """Take durable records of the run's streams; never waits, never raises.
+
+        They stand in the log whatever becomes of their spans, and whoever stored them must not do it again.
+        """
+        try:
+            self._take(records)
+        except Exception:  # noqa: BLE001 # said aloud; neither the log nor the build depends on it
+            _log.exception("run telemetry failed; the build and its events go on without it")
+
+    def _take(self, records: Sequence[Recorded]) -> None:
         if self._header is None:
             started = (record.stream for record in records if isinstance(record.event, RunStarted))
             self._header = next(started, None)
@@ -55,8 +67,13 @@ class RunTelemetry:
 
     def finish(self, timeout_s: float = EXIT_S) -> ExportEnd | None:
         """Export what ends the run, within ``timeout_s``; ``None`` where there was no run, or nothing is exported."""
-        if self._header is None:
+        try:
+            return None if self._header is None else self._finish(self._header, timeout_s)
+        except Exception:  # noqa: BLE001 # as in take; without export.finished a trace lint finds it
+            _log.exception("run telemetry failed at the run's end; its events are whole without it")
             return None
+
+    def _finish(self, header: StreamHeader, timeout_s: float) -> ExportEnd | None:
         deadline = time.monotonic() + timeout_s
         if self._metrics is not None:
             self._metrics.end()
@@ -65,7 +82,7 @@ class RunTelemetry:
         if self._metrics is not None:
             metrics = self._metrics.finish(max(deadline - time.monotonic(), GRACE_S), ends)
             ends += (metrics,) if metrics is not None else ()
-        return ExportEnd(self._header, ends, shortfall(ends, self._settings)) if ends else None
+        return ExportEnd(header, ends, shortfall(ends, self._settings)) if ends else None
 
 
 def traces_finished(report: ExportReport) -> ExportFinished:

@@ -56,7 +56,7 @@ class SpanExport:
         self._ended = threading.Event()
         self._dead = False  # finished, or this is a forked child
         self._begun = False
-        self._refusal: str | None = None  # why there are no threads
+        self._refusal: str | None = None  # why there are no threads, or no longer
         self._untaken = 0  # spans, without threads
 
     def put(self, make: MakeSpans) -> None:
@@ -77,13 +77,16 @@ class SpanExport:
         """
         if self._dead or not self._begun:
             return None
-        if self._refusal is not None:
-            self._dead = True
-            return ExportReport(exported=0, dropped=self._untaken + len(_made(final)), reason=self._refusal)
-        self._inbox.put(_End(time.monotonic_ns() + round(timeout_s * NS_PER_S), final))
-        self._ended.wait(timeout_s + GRACE_S)
+        if self._refusal is None:
+            self._inbox.put(_End(time.monotonic_ns() + round(timeout_s * NS_PER_S), final))
+            self._ended.wait(timeout_s + GRACE_S)
         self._dead = True
-        return self._report or ExportReport(exported=0, dropped=0, reason="the exporter's thread did not end in time")
+        if self._refusal is not None:
+            return self._without_threads(final)
+        late = "the exporter's thread did not end in time"
+        return self._report or ExportReport(
+            exported=self._outbox.exported, dropped=max(len(self._outbox), 1), reason=late
+        )
 
     def after_fork_in_child(self) -> None:
         """Export nothing here: threads and connections are the parent's."""
@@ -107,12 +110,23 @@ class SpanExport:
                 batch = self._outbox.next_batch(time.monotonic_ns())
                 if batch:
                     self._batches.put(batch)
-        except Exception:  # noqa: BLE001 # said aloud; a build does not depend on it
+        except Exception as error:  # noqa: BLE001 # said aloud; a build does not depend on it
             _log.exception("exporting spans failed; the build goes on without them")
+            self._refusal = f"{type(error).__name__}: {error}"
         finally:
             self._report = self._outbox.close()
             self._batches.put(None)
             self._ended.set()
+
+    def _without_threads(self, final: MakeSpans) -> ExportReport:
+        """Count what nobody took, the end of the run included: a drop is never silent."""
+        known = self._report or ExportReport(exported=0, dropped=0, reason=None)
+        left = self._untaken + len(_made(final))
+        with contextlib.suppress(Empty):
+            while True:
+                item = self._inbox.get_nowait()
+                left += len(_made(item)) if not isinstance(item, Answer | _End) else 0
+        return ExportReport(exported=known.exported, dropped=known.dropped + left, reason=self._refusal)
 
     def _is_over(self) -> bool:
         if self._end is None:
