@@ -1,6 +1,6 @@
 """A local log of made-up builds, written as the agent writes it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from build_events.stream import EventStream
 START = Instant(1_767_268_800_000_000_000, 5_000_000_000_000)
 STEP_NS = 1_234_567
 APPEND_EVENTS = 500
+
+RunEvents = Callable[[str, int], Iterator[tuple[Event, int]]]  # of a run id and a count
 
 
 class _Ticks:
@@ -50,7 +52,7 @@ def run_events(run_id: str, count: int) -> Iterator[tuple[Event, int]]:
     yield RunFinished(outcome="completed", duration_ns=count * STEP_NS), ids.ROOT_ORDINAL
 
 
-def write_log(folder: Path, *, runs: int, events_per_run: int) -> LocalLog:
+def write_log(folder: Path, *, runs: int, events_per_run: int, events: RunEvents = run_events) -> LocalLog:
     """Write a local log with that many runs."""
     log = LocalLog.create(folder)
     clock: Clock = _Ticks()
@@ -66,7 +68,7 @@ def write_log(folder: Path, *, runs: int, events_per_run: int) -> LocalLog:
         )
         stream = EventStream(header, log, clock=clock)
         waiting = []
-        for event, phase_id in run_events(run_id, events_per_run):
+        for event, phase_id in events(run_id, events_per_run):
             waiting.append(stream.record(event, span_id=ids.span_id(run_id, phase_id)))
             if len(waiting) == APPEND_EVENTS:
                 log.append(waiting)
