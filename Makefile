@@ -35,6 +35,7 @@ soak: $(READY) $(MODELS)
 bench: $(READY)
 	$(BIN)/python -m benchmarks.callback
 	$(BIN)/python -m benchmarks.collector
+	$(BIN)/python -m benchmarks.reading
 
 schema: $(READY)
 	$(BIN)/python -m build_events.schemas

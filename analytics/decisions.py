@@ -100,11 +100,14 @@ def decide(report: Report) -> Decision:
         {event_id for subject in standing if existing[subject] is None for event_id in replaced[subject]}
     )
     printed = report.to_json(supersedes=supersedes)
+    # Once: the same report is recorded about each of its subjects, and it grows with their number.
+    recorded = _recordable(printed) if None in existing.values() else {}
+    inputs = report.evidence.inputs
     planned = [
         Planned(
             subject=subject,
             existing=existing[subject],
-            event=None if existing[subject] else _event(report, inputs_sha256, replaced[subject], printed),
+            event=None if existing[subject] else _event(report, inputs, inputs_sha256, replaced[subject], recorded),
         )
         for subject in report.subjects
     ]
@@ -119,7 +122,11 @@ def _same(report: Report, inputs_sha256: str, standing: Sequence[Decided]) -> st
 
 
 def _event(
-    report: Report, inputs_sha256: str, supersedes: Sequence[str], printed: dict[str, JsonValue]
+    report: Report,
+    inputs: dict[str, int],
+    inputs_sha256: str,
+    supersedes: Sequence[str],
+    recorded: dict[str, JsonValue],
 ) -> DecisionRecorded:
     return DecisionRecorded(
         kind=report.kind,
@@ -127,11 +134,11 @@ def _event(
         policy_sha256=report.policy.sha256,
         evaluator_version=EVALUATOR_VERSION,
         as_of_ns=report.as_of_ns,
-        inputs=report.evidence.inputs,
+        inputs=inputs,
         inputs_sha256=inputs_sha256,
         supersedes=list(supersedes),
         artifact_sha256=report.artifact_sha256,
-        report=_recordable(printed),
+        report=recorded,
     )
 
 

@@ -4,6 +4,7 @@ Reads the fold's rows and the facts of the asked types; never all phase events.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -69,6 +70,7 @@ class _Rows:
         self._events = _by_subject(parts.get("event", []), recorded)
         letters = _by_subject(parts.get("dead_letter", []), lambda row: int(row["count"]))
         self._letters = {subject: sum(counts) for subject, counts in letters.items()}
+        self._decided = Counter(item.stream_id for item in self.decisions)
         streams = [row for row in parts.get("stream", []) if not self._holds_decisions_only(row)]
         self._streams = _by_subject(streams, stream_row)
 
@@ -95,7 +97,7 @@ class _Rows:
         )
 
     def _holds_decisions_only(self, stream: Mapping[str, Any]) -> bool:
-        decisions = sum(item.stream_id == stream["stream_id"] for item in self.decisions)
+        decisions = self._decided[stream["stream_id"]]
         closed = stream["declared_events"] is not None
         whole = decisions + closed == stream["events"] and not stream["missing"]
         return bool(decisions) and whole and stream["role"] != "main"

@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,8 @@ def measure_rows(home: Path, rounds: int) -> None:
     """Print what printing many rows costs."""
     sql = f"SELECT run_id, phase_id, name, started_at, duration_ms, status FROM phases LIMIT {ROWS}"  # noqa: S608 # ours
     for how in ("json", "csv", "table"):
-        report(f"{ROWS:,} rows", f"query {how}", rounds, lambda how=how: command(home, "query", sql, "--format", how))
+        arguments = ("query", sql, "--format", how)
+        report(f"{ROWS:,} rows", f"query {how}", rounds, partial(command, home, *arguments))
 
 
 def measure_runs(home: Path, rounds: int, runs: int, judged: int) -> None:

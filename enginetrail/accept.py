@@ -8,7 +8,7 @@ from analytics import sbat
 from analytics.decisions import decide
 from build_events.clock import system_clock
 from enginetrail.home import Home
-from enginetrail.store import open_store, querying, resolve_run, warn_if_stale
+from enginetrail.store import open_store, querying, resolve_runs, warn_if_stale
 from enginetrail.verdicts import EXIT_CODES, as_of_option, policy_option, print_report, read_policy, record_decision
 
 
@@ -31,7 +31,7 @@ def stuck_build(home: Home, *, runs: tuple[str, ...], policy: Path | None, as_of
     rules = read_policy(policy)
     with open_store(home) as reader:
         query = querying(reader)
-        run_ids = [resolve_run(query, run) for run in runs]
+        run_ids = resolve_runs(query, runs)
         as_of_ns = as_of if as_of is not None else system_clock().wall_ns
         report = sbat.judge(query, run_ids, rules, as_of_ns=as_of_ns, behind=lambda: reader.behind)
         warn_if_stale(reader)

@@ -7,15 +7,17 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from rich.console import Console
-from rich.table import Table
+from rich.cells import cell_len
 
 Format = Literal["table", "json", "csv"]
 ISO = "%Y-%m-%dT%H:%M:%SZ"  # Arrow's %S carries the column's full resolution
+# A value must not move the cursor or colour what follows: no control characters but the line break (ASCII and C1).
+_CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0))) | {ord("\t"): " ", ord("\n"): "\n"}
 
 
 def to_rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -40,16 +42,18 @@ def render(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], how: Forma
 
 
 def plain_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Return an aligned table without control codes, never folded."""
-    table = Table(box=None, pad_edge=False, header_style="")
-    for column in columns:
-        numbers = all(isinstance(row[column], int | float | None) for row in rows)
-        table.add_column(column, no_wrap=True, justify="right" if rows and numbers else "left")
-    for row in rows:
-        table.add_row(*(text(row[column]) for column in columns))
-    buffer = io.StringIO()
-    Console(file=buffer, width=10_000, color_system=None, markup=False, highlight=False).print(table)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().rstrip().splitlines())
+    """Return an aligned table: numbers to the right, two spaces between columns, nothing cut, never folded.
+
+    A line break in a value goes on in the same column of the next line; control characters are left out.
+    """
+    heads = [_lines(column) for column in columns]
+    bodies = ([_lines(text(row[column])) for column in columns] for row in rows)
+    lines = [line for cells in (heads, *bodies) for line in zip_longest(*cells, fillvalue="")]
+    padded = [
+        _padded(cells, right=bool(rows) and all(isinstance(row[column], int | float | None) for row in rows))
+        for column, cells in zip(columns, zip(*lines, strict=True), strict=True)
+    ]
+    return "\n".join("  ".join(line).rstrip() for line in zip(*padded, strict=True))
 
 
 def text(value: Any) -> str:
@@ -61,6 +65,18 @@ def text(value: Any) -> str:
     if isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False)
     return str(value)
+
+
+def _lines(value: str) -> list[str]:
+    return value.translate(_CONTROLS).split("\n")
+
+
+def _padded(cells: Sequence[str], *, right: bool) -> list[str]:
+    """Return a column's cells as wide as its widest, in columns of a terminal."""
+    widths = [len(cell) if cell.isascii() else cell_len(cell) for cell in cells]
+    widest = max(widths)
+    blanks = [" " * (widest - width) for width in widths]
+    return [blank + cell if right else cell + blank for cell, blank in zip(cells, blanks, strict=True)]
 
 
 def _csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:

@@ -18,6 +18,16 @@ from enginetrail.run_ids import one_run
 CATCH_UP_S = 5.0
 Query = Callable[[str, Sequence[object]], list[dict[str, Any]]]
 
+WHOLE = "SELECT run_id FROM runs WHERE run_id IN (SELECT unnest(?::VARCHAR[]))"
+# So many of each prefix as tell that it is ambiguous.
+BEGUN = """
+SELECT prefix, run_id
+FROM (SELECT unnest(?::VARCHAR[]) AS prefix)
+JOIN runs ON starts_with(run_id, prefix)
+QUALIFY row_number() OVER (PARTITION BY prefix ORDER BY run_id) <= 4
+ORDER BY prefix, run_id
+"""
+
 
 def open_store(home: Home) -> AbstractContextManager[Reader]:
     """Return a reader of the home's store that has seen the log as it stands now.
@@ -77,5 +87,19 @@ def resolve_run(query: Query, prefix: str) -> str:
     Raises:
         click.UsageError: no run, or several, begin with it.
     """
-    rows = query("SELECT run_id FROM runs WHERE starts_with(run_id, ?) ORDER BY run_id LIMIT 4", [prefix])
-    return one_run([row["run_id"] for row in rows], prefix)
+    return resolve_runs(query, [prefix])[0]
+
+
+def resolve_runs(query: Query, prefixes: Sequence[str]) -> list[str]:
+    """Return for each prefix the one run id of the store that begins with it, in two queries at most.
+
+    Raises:
+        click.UsageError: no run, or several, begin with one of them.
+    """
+    whole = {row["run_id"] for row in query(WHOLE, [list(prefixes)])}
+    begun: dict[str, list[str]] = {}
+    # Comparing every prefix with every run is for what no equality finds.
+    parts = sorted(set(prefixes) - whole)
+    for row in query(BEGUN, [parts]) if parts else []:
+        begun.setdefault(row["prefix"], []).append(row["run_id"])
+    return [prefix if prefix in whole else one_run(begun.get(prefix, []), prefix) for prefix in prefixes]
