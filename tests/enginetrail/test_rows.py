@@ -1,5 +1,7 @@
 """Tables for people, and runs named by the beginnings of their ids."""
 
+from typing import Any
+
 import click
 import pytest
 
@@ -11,7 +13,7 @@ from tests.analytics.store import collected
 
 def test_a_table_shows_values_as_they_are_and_aligned() -> None:
     """Numbers stand to the right; wide letters count twice; no markup, emoji name or control character acts."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"name": "層", "n": 1.5, "note": ":warning: [bold]x[/bold]"},
         {"name": "conv_1", "n": None, "note": "one\ntwo"},
         {"name": "\x1b[31mred\a", "n": 1200, "note": None},
