@@ -6,6 +6,7 @@ import click
 
 from build_events.clock import system_clock
 from build_events.envelope import Recorded
+from build_events.errors import LogUnavailableError
 from build_events.log import EventWriter
 from build_events.telemetry import metrics
 from build_events.telemetry.measurements import Measurement
@@ -27,14 +28,14 @@ def spool_depth(home: Home) -> list[Measurement]:
 
 
 def export_lost_runs(home: Home, runs: Sequence[Sequence[Recorded]]) -> None:
-    """Export the runs that this command has declared lost, given with their records, within one short bound.
-
-    Raises:
-        LogUnavailableError: the log did not take what was exported.
-    """
+    """Export the runs that this command has declared lost, given with their records, within one short bound."""
     spooled = home.kafka is not None
-    settings = chosen_telemetry()
-    for end in export_lost(runs, settings, home.log_folder, clock=system_clock, spooled=spooled):
+    try:
+        ends = export_lost(runs, chosen_telemetry(), home.log_folder, clock=system_clock, spooled=spooled)
+    except LogUnavailableError as error:  # the runs' ends do stand in the log
+        click.echo(f"enginetrail: what was exported of lost runs could not be recorded: {error}", err=True)
+        return
+    for end in ends:
         if end.shortfall is not None:
             click.echo(f"enginetrail: run {end.header.run_id}: {end.shortfall}", err=True)
 

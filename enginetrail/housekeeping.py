@@ -14,7 +14,8 @@ from enginetrail.recovery import recover_lost_runs
 def housekeeping(home: Home, warn: Callable[[str], None]) -> Iterator[Callable[[], None]]:
     """Give what is to be called every second; the spool is drained meanwhile, in a thread of its own.
 
-    Nothing that goes wrong here ends or holds up its caller: what does is said once until all is well again.
+    Nothing that goes wrong here ends its caller: it is said once until all is well again. A run that is found
+    lost holds the caller up while its last spans are exported, 2 s at most.
     """
     drainer = start_draining(home)
     failing = False

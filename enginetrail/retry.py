@@ -13,7 +13,6 @@ from enginetrail.run_ids import one_run
 BUILDS: tuple[RetryPolicy, ...] = ("retry_cold", "retry_with_cache")
 PLAN = "SELECT data FROM events WHERE run_id = ? AND type = ? ORDER BY stream_id, sequence LIMIT 1"
 ROUTE = "SELECT route FROM runs WHERE run_id = ?"
-TRACE = "SELECT trace_id FROM events WHERE run_id = ? AND stream_role = 'main' LIMIT 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ def _in_folder(home: Home, prefix: str) -> _Retried | None:
 def _in_store(home: Home, prefix: str) -> _Retried:
     """Return the run as the store knows it: a spool keeps none that is delivered."""
     try:
-        from enginetrail.store import open_store, querying, resolve_run  # noqa: PLC0415 # a worker may have no store
+        from enginetrail.store import open_store, querying, resolve_run, trace_id_of  # noqa: PLC0415 # a worker may have no store
     except ImportError as error:
         raise click.UsageError(
             f"run {prefix!r} is not in {home.log_folder}, and looking further needs {error.name}; "
@@ -86,6 +85,6 @@ def _in_store(home: Home, prefix: str) -> _Retried:
         run_id = resolve_run(query, prefix)
         [row] = query(ROUTE, [run_id])
         plans = query(PLAN, [run_id, RetryPlanned.type])
-        traces = query(TRACE, [run_id])
+        trace_id = trace_id_of(query, run_id)
     plan = RetryPlanned.model_validate_json(plans[0]["data"]) if plans else None
-    return _Retried(run_id, row["route"], plan, traces[0]["trace_id"] if traces else None)
+    return _Retried(run_id, row["route"], plan, trace_id)

@@ -19,6 +19,7 @@ CATCH_UP_S = 5.0
 Query = Callable[[str, Sequence[object]], list[dict[str, Any]]]
 
 WHOLE = "SELECT run_id FROM runs WHERE run_id IN (SELECT unnest(?::VARCHAR[]))"
+_TRACE = "SELECT trace_id FROM events WHERE run_id = ? AND stream_role = 'main' LIMIT 1"
 # So many of each prefix as tell that it is ambiguous.
 BEGUN = """
 SELECT prefix, run_id
@@ -103,3 +104,9 @@ def resolve_runs(query: Query, prefixes: Sequence[str]) -> list[str]:
     for row in query(BEGUN, [parts]) if parts else []:
         begun.setdefault(row["prefix"], []).append(row["run_id"])
     return [prefix if prefix in whole else one_run(begun.get(prefix, []), prefix) for prefix in prefixes]
+
+
+def trace_id_of(query: Query, run_id: str) -> str | None:
+    """Return the trace of a run, ``None`` where it was recorded without one or its main stream has not come."""
+    found = query(_TRACE, [run_id])
+    return found[0]["trace_id"] if found else None

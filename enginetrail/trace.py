@@ -19,7 +19,6 @@ from enginetrail.jaeger import read_trace
 from enginetrail.output import tell_result
 
 _TRACE_ID = re.compile("[0-9a-f]{32}")
-_TRACE = "SELECT trace_id FROM events WHERE run_id = ? AND trace_id IS NOT NULL LIMIT 1"
 _EXPORTS = "SELECT data FROM events WHERE run_id = ? AND type = ?"
 _OUTCOME = "SELECT outcome FROM runs WHERE run_id = ?"
 _FOUND = 1
@@ -93,18 +92,24 @@ def _of_home(home: Home, prefix: str) -> _Asked:
     Raises:
         click.UsageError: there is no such run, or it was recorded without a trace id.
     """
-    from enginetrail.store import open_store, querying, resolve_run, warn_if_stale  # noqa: PLC0415 # only for a RUN
+    from enginetrail.store import (  # noqa: PLC0415 # only for a RUN
+        open_store,
+        querying,
+        resolve_run,
+        trace_id_of,
+        warn_if_stale,
+    )
 
     with open_store(home) as reader:
         query = querying(reader)
         run_id = resolve_run(query, prefix)
-        traces = query(_TRACE, [run_id])
+        trace_id = trace_id_of(query, run_id)
         exports = [
             ExportFinished.model_validate_json(row["data"]) for row in query(_EXPORTS, [run_id, ExportFinished.type])
         ]
         [run] = query(_OUTCOME, [run_id])
         warn_if_stale(reader)
-    if not traces:
+    if trace_id is None:
         raise click.UsageError(f"run {run_id} has no trace id, so no spans either")
     spans = [export for export in exports if export.signal == "traces"]
     declared = Declared(
@@ -113,7 +118,7 @@ def _of_home(home: Home, prefix: str) -> _Asked:
         # Whoever exported the open run died with it, and declared nothing.
         of="final" if run["outcome"] == "lost" and len(spans) == 1 else "all",
     )
-    return _Asked(traces[0]["trace_id"], run_id, run["outcome"] is not None, declared)
+    return _Asked(trace_id, run_id, run["outcome"] is not None, declared)
 
 
 def _of_file(file: Path) -> list[Span]:

@@ -30,7 +30,7 @@ class Observer:
         *,
         clock: Clock,
         on_failure: Callable[[str], None],
-        on_durable: Callable[[Sequence[Recorded]], None] = lambda _records: None,
+        on_durable: Callable[[Sequence[Recorded]], None],
     ) -> None:
         """``on_failure`` hears why a log fails; ``on_durable`` gets what it took."""
         self._log = LocalLog(Path(spec.log_folder))

@@ -28,7 +28,7 @@ class Watch:
         mailbox: Mailbox,
         graces: Graces,
         clock: Clock,
-        on_durable: Callable[[Sequence[Recorded]], None] = lambda _records: None,
+        on_durable: Callable[[Sequence[Recorded]], None],
     ) -> None:
         """``on_durable`` gets the records of the child's stream, and must not wait."""
         self._on_durable = on_durable

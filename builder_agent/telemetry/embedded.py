@@ -4,6 +4,7 @@ import atexit
 import logging
 import os
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -80,9 +81,10 @@ class ExportedLog:
             atexit.unregister(self._wait)
 
     def _export(self) -> None:
+        deadline = time.monotonic() + EXIT_S
         end = self._telemetry.finish(EXIT_S)
-        if self._lost is not None:
-            self._lost.join(EXIT_S + GRACE_S)
+        if self._lost is not None:  # it began with the run, and has the same bound
+            self._lost.join(max(deadline - time.monotonic(), 0))
         if end is None:
             return
         declare(end, self._log, clock=self._clock)
@@ -97,4 +99,4 @@ class ExportedLog:
 
     def _wait(self) -> None:
         if os.getpid() == self._owner:  # a forked child inherits the exit handler, not the threads
-            self._ended.wait(2 * (EXIT_S + GRACE_S))
+            self._ended.wait(EXIT_S + GRACE_S)  # the grace: to write what was exported

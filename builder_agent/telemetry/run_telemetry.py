@@ -66,7 +66,10 @@ class RunTelemetry:
             self._metrics.take(taken)
 
     def finish(self, timeout_s: float = EXIT_S) -> ExportEnd | None:
-        """Export what ends the run, within ``timeout_s``; ``None`` where there was no run, or nothing is exported."""
+        """Export what ends the run, within ``timeout_s`` for both signals together.
+
+        ``None`` where there was no run, or nothing is exported.
+        """
         try:
             return None if self._header is None else self._finish(self._header, timeout_s)
         except Exception:  # noqa: BLE001 # as in take; without export.finished a trace lint finds it
@@ -77,7 +80,7 @@ class RunTelemetry:
         deadline = time.monotonic() + timeout_s
         if self._metrics is not None:
             self._metrics.end()
-        report = None if self._export is None else self._export.finish(timeout_s, self._spans.final)
+        report = None if self._export is None else self._export.finish(timeout_s - GRACE_S, self._spans.final)
         ends: tuple[ExportFinished, ...] = () if report is None else (traces_finished(report),)
         if self._metrics is not None:
             metrics = self._metrics.finish(max(deadline - time.monotonic(), GRACE_S), ends)

@@ -71,15 +71,16 @@ class SpanExport:
             self._untaken += len(_made(make))
 
     def finish(self, timeout_s: float, final: MakeSpans = tuple) -> ExportReport | None:
-        """Make the last spans, wait for the endpoint at most ``timeout_s``, and say how it went.
+        """Make the last spans, and say how it went, after ``timeout_s`` at most, and ``GRACE_S`` at least if need be.
 
         ``None`` where nothing was ever put.
         """
         if self._dead or not self._begun:
             return None
         if self._refusal is None:
-            self._inbox.put(_End(time.monotonic_ns() + round(timeout_s * NS_PER_S), final))
-            self._ended.wait(timeout_s + GRACE_S)
+            patience_s = max(timeout_s - GRACE_S, 0)
+            self._inbox.put(_End(time.monotonic_ns() + round(patience_s * NS_PER_S), final))
+            self._ended.wait(patience_s + GRACE_S)
         self._dead = True
         if self._refusal is not None:
             return self._without_threads(final)

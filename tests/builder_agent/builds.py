@@ -2,8 +2,6 @@
 
 import functools
 import importlib.util
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -75,14 +73,6 @@ def folded(home: Path, run_id: str) -> RunState:
 def of_type(found: list[Recorded], cls: type[E]) -> list[E]:
     """Return the events of one type, in order."""
     return [record.event for record in found if isinstance(record.event, cls)]
-
-
-def until(condition: Callable[[], bool], *, within_s: float = 20.0) -> None:
-    """Wait until ``condition`` holds, and fail if it does not in time."""
-    end = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < end, "the condition did not come about in time"
-        time.sleep(0.002)
 
 
 class ManualClock:

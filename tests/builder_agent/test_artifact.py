@@ -34,7 +34,7 @@ from builder_agent.files.output_folder import (
     temp_path,
     temporaries,
 )
-from tests.builder_agent.builds import until
+from tests.waiting import until
 
 RUN = "6f1c1d5e-0000-4000-8000-000000000001"
 

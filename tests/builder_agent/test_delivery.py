@@ -28,7 +28,8 @@ from build_events.stream import EventStream
 from builder_agent.recording.delivery import Delivery
 from builder_agent.recording.phases import FINISH, START, STEP, PhaseTracker
 from builder_agent.settings import DeliverySettings
-from tests.builder_agent.builds import of_type, records, until
+from tests.builder_agent.builds import of_type, records
+from tests.waiting import until
 
 RUN = "run-1"
 FIRST = RunStarted(

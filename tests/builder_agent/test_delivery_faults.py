@@ -18,8 +18,9 @@ from build_events.log import InMemoryEventLog
 from builder_agent.cancellation import CancelState
 from builder_agent.recording.monitor import Callbacks
 from builder_agent.recording.phases import START
-from tests.builder_agent.builds import of_type, records, until
+from tests.builder_agent.builds import of_type, records
 from tests.builder_agent.test_delivery import DONE, RUN, FaultyLog, deliver, note
+from tests.waiting import until
 
 
 class Broken:

@@ -30,7 +30,8 @@ from builder_agent.files.output_folder import temporaries
 from builder_agent.session import BuildResult, RunSession
 from builder_agent.settings import RunSettings
 from tests import models
-from tests.builder_agent.builds import folded, objects, of_type, records, records_at, until
+from tests.builder_agent.builds import folded, objects, of_type, records, records_at
+from tests.waiting import until
 
 ROUTE = "chain/fp32/sm89"
 

@@ -5,8 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -91,11 +89,3 @@ def end(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> None:
     os.kill(process.pid, number)
     code = process.wait(timeout=PATIENCE_S)
     assert code in ({0, -number} if number == signal.SIGTERM else {-number})
-
-
-def eventually(what: Callable[[], bool], *, within_s: float = PATIENCE_S) -> None:
-    """Return once something holds."""
-    deadline = time.monotonic() + within_s
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)

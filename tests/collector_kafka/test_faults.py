@@ -10,10 +10,11 @@ import pytest
 
 from collector.published import open_published
 from tests.collector_kafka.load import Load, seeded
-from tests.collector_kafka.members import Site, end, eventually, undisturbed
+from tests.collector_kafka.members import Site, end, undisturbed
 from tests.collector_kafka.tables import tables, views
 from tests.collector_kafka.topics import Topic
 from tests.seeds import REPEAT
+from tests.waiting import until
 
 PARTITIONS = 3  # of a topic, unless told otherwise
 
@@ -79,8 +80,8 @@ def test_two_hosts_publish_what_one_collector_would_store(site: Site, topic: Top
     load = Load(topic, chance)
     with load.running():
         running = [site.start("--group", "g", "--publish", str(shared)) for site in sites]
-        eventually(lambda: len({path.parent for path in shared.glob("log=*/partition=*/snapshot=*")}) == PARTITIONS)
-        eventually(lambda: load.events > 500)
+        until(lambda: len({path.parent for path in shared.glob("log=*/partition=*/snapshot=*")}) == PARTITIONS)
+        until(lambda: load.events > 500)
         end(running.pop(0))
     process = running.pop()
     expected = undisturbed(topic, tmp_path)
@@ -90,7 +91,7 @@ def test_two_hosts_publish_what_one_collector_would_store(site: Site, topic: Top
         with open_published(shared, views(), ends=ends) as store:
             return not store.behind
 
-    eventually(complete)
+    until(complete)
     end(process)
     with open_published(shared, views(), ends=ends) as store:
         assert tables(store.query) == expected
@@ -105,14 +106,14 @@ def test_a_full_disk_is_waited_out(site: Site, tmp_path: Path, when: str) -> Non
     load = Load(site.topic, chance)
     process = site.start()
     with load.running():
-        eventually(lambda: load.events > 500)
+        until(lambda: load.events > 500)
         if when == "in the middle":
-            eventually(lambda: site.status()["events"] > 500)
+            until(lambda: site.status()["events"] > 500)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
-        eventually(lambda: "cannot be written" in site.said())
+        until(lambda: "cannot be written" in site.said())
         assert process.poll() is None
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    eventually(lambda: site.status()["lag"] == 0)
+    until(lambda: site.status()["lag"] == 0)
     end(process)
     assert site.tables() == undisturbed(site.topic, tmp_path)
 

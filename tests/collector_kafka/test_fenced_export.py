@@ -9,10 +9,11 @@ from build_events.clock import NS_PER_S
 from build_events.events import ExportFinished
 from build_events.telemetry import names
 from deploy.services import Services
-from tests.collector_kafka.members import Site, end, eventually
+from tests.collector_kafka.members import Site, end
 from tests.collector_kafka.test_fencing import LEASE_S, main_stream
 from tests.collector_kafka.topics import Topic
 from tests.telemetry.endpoints import http_endpoint
+from tests.waiting import until
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(300)]
 COUNT = f"SELECT data->>'exported' AS exported FROM events WHERE type = '{ExportFinished.type}'"
@@ -30,9 +31,9 @@ def test_of_two_collectors_one_exports_a_fenced_run(
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", f"{endpoint.url}/v1/traces")
         processes = [site.start() for site in sites]
         try:
-            eventually(lambda: any("run silent gave no sign of life" in site.said() for site in sites))
-            eventually(lambda: bool(endpoint.spans))
-            eventually(lambda: all(len(site.command("query", COUNT, "--format", "csv").split()) == 2 for site in sites))
+            until(lambda: any("run silent gave no sign of life" in site.said() for site in sites))
+            until(lambda: bool(endpoint.spans))
+            until(lambda: all(len(site.command("query", COUNT, "--format", "csv").split()) == 2 for site in sites))
         finally:
             for process in processes:
                 end(process)

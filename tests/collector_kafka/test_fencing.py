@@ -13,8 +13,9 @@ from build_events.events import HeartbeatRecorded, RunStarted
 from build_events.local_log import LocalLog
 from deploy.services import Services
 from tests.build_events.scenes import Scene, flatten
-from tests.collector_kafka.members import Site, end, eventually
+from tests.collector_kafka.members import Site, end
 from tests.collector_kafka.topics import Topic
+from tests.waiting import until
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(600)]
 
@@ -71,15 +72,15 @@ def test_only_a_silent_run_of_another_host_is_fenced(kafka: Services, site: Site
     spool.append(own)  # its lock is held by this process
     topic.send([*own, *main_stream("silent")[:3]])
     process = site.start()
-    eventually(lambda: "run silent gave no sign of life" in site.said())
+    until(lambda: "run silent gave no sign of life" in site.said())
     kafka.stop("kafka")
     time.sleep(LEASE_S * 2)
     kafka.start("kafka")
-    eventually(lambda: "the event log answers again" in site.said())
+    until(lambda: "the event log answers again" in site.said())
     time.sleep(LEASE_S / 2)  # less than a lease, after an outage of two
     topic.send(main_stream("silent"))  # it was only slow; now it says all that it has to say
-    eventually(lambda: site.status()["lag"] == 0)
-    eventually(lambda: "completed" in site.command("query", "SELECT late_outcome FROM runs WHERE run_id = 'silent'"))
+    until(lambda: site.status()["lag"] == 0)
+    until(lambda: "completed" in site.command("query", "SELECT late_outcome FROM runs WHERE run_id = 'silent'"))
     heart.stop()
     end(process)
     spool.close()

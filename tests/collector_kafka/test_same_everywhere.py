@@ -14,9 +14,10 @@ from collector.collect import collect_once, replay
 from collector.kafka.reader import KafkaReader
 from tests.build_events.scenes import ENDS, Scene, flatten
 from tests.collector_kafka.load import history
-from tests.collector_kafka.members import Site, end, eventually, undisturbed
+from tests.collector_kafka.members import Site, end, undisturbed
 from tests.collector_kafka.tables import tables_of, views
 from tests.collector_kafka.topics import Topic
+from tests.waiting import until
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(600)]
 
@@ -43,7 +44,7 @@ def test_members_of_a_group_store_what_one_collector_stores(site: Site, tmp_path
     site.topic.send_raw([(key, b"{bad") for key in (b"a", b"b", b"c", b"d")])
     expected = undisturbed(site.topic, tmp_path)
     process = site.start("--group", "g")
-    eventually(lambda: len(list(site.home.glob("partitions/*/snapshot.duckdb"))) == 3)  # partitions
+    until(lambda: len(list(site.home.glob("partitions/*/snapshot.duckdb"))) == 3)  # partitions
     assert site.union() == expected
     asked = site.command("query", "SELECT count(*) AS n FROM events", "--format", "json")
     assert json.loads(asked) == [{"n": len(expected["events"])}]
@@ -63,8 +64,8 @@ def test_a_member_that_met_a_gap_says_so_at_its_end(site: Site) -> None:
         (number,) = [int(source.rpartition("/")[2]) for source, end in reader.ends().items() if end]
     site.topic.forget({number: 1})
     process = site.start("--group", "g")
-    eventually(lambda: "records 0 to 0 are gone" in site.said())
-    eventually(lambda: site.status()["lag"] == 0)
+    until(lambda: "records 0 to 0 are gone" in site.said())
+    until(lambda: site.status()["lag"] == 0)
     process.terminate()
     assert process.wait(timeout=60) == 1
     assert site.status()["dead_letters"] == 1
@@ -79,8 +80,8 @@ def test_the_status_says_how_far_the_store_is(site: Site) -> None:
     assert (before["events"], before["dead_letters"], before["collectors"]) == (0, 0, [])
     assert before["lag"] == sum(source["end"] for source in before["sources"]) > 0
     process = site.start()
-    eventually(lambda: bool(site.status()["collectors"]))
-    eventually(lambda: site.status()["lag"] == 0)
+    until(lambda: bool(site.status()["collectors"]))
+    until(lambda: site.status()["lag"] == 0)
     status = site.status()
     assert (status["events"], status["dead_letters"], status["unit"]) == (len(run), 1, "records")
     assert [item["pid"] for item in status["collectors"]] == [process.pid]

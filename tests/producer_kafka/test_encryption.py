@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import pytest
 from typing_extensions import override
 
-from tests.collector_kafka.members import eventually
 from tests.enginetrail.conftest import TIMEOUT_S
 from tests.producer_kafka.conftest import KafkaCli
 from tests.producer_kafka.secure_broker import SecureBroker, secure_broker
+from tests.waiting import until
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(600)]
 
@@ -57,7 +57,7 @@ def test_every_command_gets_in_with_the_documented_settings(broker: SecureBroker
     assert cli("relay").stdout.endswith(" 0 refused, 0 wait\n")
     follower = cli.start("collect", "--follow", *(("--group", "g") if way == "PLAIN" else ()))
     try:
-        eventually(lambda: caught_up(cli))
+        until(lambda: caught_up(cli))
     finally:
         follower.send_signal(signal.SIGTERM)
         _, said = follower.communicate(timeout=TIMEOUT_S)

@@ -13,10 +13,10 @@ from builder_agent.spool.drain import waiting_events
 from enginetrail.home import Home
 from enginetrail.housekeeping import housekeeping
 from tests.builder_agent.test_supervised_builds import little_room
-from tests.collector_kafka.members import eventually
 from tests.enginetrail.conftest import TIMEOUT_S
 from tests.producer_kafka.conftest import NOWHERE, KafkaCli
 from tests.producer_kafka.test_faults import fill
+from tests.waiting import until
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(600)]
 
@@ -36,14 +36,14 @@ def test_builds_and_followers_outlive_it(away: KafkaCli, settings: KafkaSettings
         with (tmp_path / "said").open("w") as said:
             follower = cli.start("collect", "--follow", stderr=said)
         try:
-            eventually(lambda: "tried again every second" in (tmp_path / "said").read_text())
+            until(lambda: "tried again every second" in (tmp_path / "said").read_text())
             assert cli.query("SELECT outcome FROM runs") == [{"outcome": None}]
             before = _held(cli, follower)
             time.sleep(4.0)  # some four tries more; each would leave two of both
             after = _held(cli, follower)
             assert all(now <= then + 2 for now, then in zip(after, before, strict=True)), (before, after)
             filler.unlink()
-            eventually(lambda: cli.query("SELECT outcome FROM runs") == [{"outcome": "lost"}])
+            until(lambda: cli.query("SELECT outcome FROM runs") == [{"outcome": "lost"}])
         finally:
             follower.send_signal(signal.SIGTERM)
             follower.communicate(timeout=TIMEOUT_S)
@@ -76,8 +76,8 @@ def _held(cli: KafkaCli, process: subprocess.Popen[str]) -> tuple[int, int]:
 def _leave_a_lost_run(cli: KafkaCli) -> None:
     """Kill a build with all its processes after its first events."""
     process = cli.start("build", "large.onnx", "-o", "l.engine", "--route", "r", "--target", "sm89", "--drain", "0")
-    eventually(lambda: any((cli.spool / "runs").rglob("*.jsonl")))
-    eventually(lambda: waiting_events(cli.spool) > 2)
+    until(lambda: any((cli.spool / "runs").rglob("*.jsonl")))
+    until(lambda: waiting_events(cli.spool) > 2)
     family = [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]
     for member in family:
         member.send_signal(signal.SIGKILL)

@@ -9,17 +9,9 @@ from build_events.local_log import LocalLog
 from builder_agent.spool.drainer import Drainer
 from tests.spool.sinks import MemorySink
 from tests.spool.test_drain import files, one_run
+from tests.waiting import until
 
 BOUND_S = 10.0
-
-
-def until(condition: object) -> None:
-    """Wait until the condition holds, within a bound."""
-    assert callable(condition)
-    deadline = time.monotonic() + BOUND_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_events_arrive_while_the_stream_is_written(tmp_path: Path) -> None:

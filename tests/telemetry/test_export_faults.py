@@ -22,7 +22,7 @@ from builder_agent.telemetry.embedded import ExportedLog
 from builder_agent.telemetry.environment import telemetry_settings
 from builder_agent.telemetry.outbox import LIMIT, Answer, ExportReport, Outbox
 from builder_agent.telemetry.settings import EXIT_S
-from builder_agent.telemetry.span_export import GRACE_S, SpanExport
+from builder_agent.telemetry.span_export import SpanExport
 from tests.build_events.scenes import Scene, flatten
 from tests.build_events.test_spans import traced
 from tests.services.answers import eventually
@@ -86,7 +86,7 @@ def test_a_dead_endpoint_holds_the_end_up_for_its_bound_at_most(
             export.put(lambda number=number: [span(number)])  # type: ignore[misc] # bound here
             assert time.monotonic() - before < SLACK_S
         report, took_s = finish(export)
-    assert took_s < EXIT_S + GRACE_S + SLACK_S, name
+    assert took_s < EXIT_S + SLACK_S, name
     assert (report.exported, report.dropped) == (0, 3)
     assert report.reason
     assert protocol == "grpc" or why in report.reason

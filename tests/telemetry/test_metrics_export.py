@@ -19,8 +19,7 @@ from build_events.telemetry.measurements import Measurement
 from builder_agent.telemetry.environment import telemetry_settings
 from builder_agent.telemetry.metrics import MetricsExport, RunMetrics
 from builder_agent.telemetry.run_telemetry import RunTelemetry
-from builder_agent.telemetry.settings import SignalSettings, TelemetrySettings
-from builder_agent.telemetry.span_export import GRACE_S
+from builder_agent.telemetry.settings import EXIT_S, SignalSettings, TelemetrySettings
 from tests.build_events.scenes import Scene, flatten
 from tests.builder_agent.builds import of_type, records_at
 from tests.models import small_model
@@ -210,7 +209,7 @@ with builder_agent.observe(route="r/fp32/sm89", output="o.engine"):
 def test_a_run_whose_endpoint_is_silent_ends_within_its_bound_and_declares_both_exports(
     tmp_path: Path, silent: str, mode: str
 ) -> None:
-    """Spans and metrics share one bound: two seconds and the moments that threads need."""
+    """Spans and metrics share one bound."""
     (tmp_path / "model.onnx").write_bytes(small_model())
     alone = FleetCli(tmp_path)
     ends: list[list[ExportFinished]] = []
@@ -228,4 +227,4 @@ def test_a_run_whose_endpoint_is_silent_ends_within_its_bound_and_declares_both_
     declared = {end.signal: end for end in ends[1]}
     assert declared.keys() == {"traces", "metrics"}
     assert all(end.exported == 0 and end.dropped > 0 and end.reason for end in declared.values())
-    assert took[1] - took[0] < 2 + 2 * GRACE_S + 1.5, took
+    assert took[1] - took[0] < EXIT_S + 1.5, took  # the rest: loading the exporters, and a busy machine
