@@ -91,6 +91,29 @@ def test_the_root_says_how_the_run_ended(end: End) -> None:
     assert told == RESULTS[end]
 
 
+PHASE_RESULTS: dict[End, set[tuple[str, str, str | None]]] = {
+    "completed": {("success", "unset", None)},
+    "cancelled": {("success", "unset", None), ("cancellation", "unset", None)},
+    "failed": {("success", "unset", None), ("failure", "error", "_OTHER")},
+    "killed": {("success", "unset", None), ("timeout", "error", None)},
+    "crashed": {("success", "unset", None), ("error", "error", "crashed")},
+    "oom_killed": {("success", "unset", None), ("error", "error", "oom_killed")},
+    "lost": {("success", "unset", None), ("error", "error", "worker_lost")},
+}
+
+
+@pytest.mark.parametrize("end", PHASE_RESULTS)
+def test_a_phase_that_was_open_ends_as_its_run_did(end: End) -> None:
+    """What had finished before stays a success."""
+    _, final = project(traced(Scene().play(end, TREE, 5)))
+    told = {
+        (span.attributes[names.TASK_RUN_RESULT], span.status, span.attributes.get(names.ERROR_TYPE))
+        for span in final
+        if names.TASK_RUN_RESULT in span.attributes
+    }
+    assert told == PHASE_RESULTS[end]
+
+
 def test_an_open_run_has_an_anchor_and_no_end() -> None:
     """The anchor's parent is the root, whose id is known before it exists."""
     records = traced(Scene().play("open", TREE, 4))

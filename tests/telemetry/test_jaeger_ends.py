@@ -57,6 +57,7 @@ def assert_open_phases_closed(spans: list[Shown], records: list[Recorded], statu
     were_open = {event.phase_id for event in of_type(records, PhaseStarted)} - finished
     closed = [span for span in spans if span.tags.get(names.PHASE_STATUS) == status]
     assert {span.tags[names.PHASE_INSTANCE_ID] for span in closed} == were_open != set()
+    assert {span.tags[names.TASK_RUN_RESULT] for span in closed} == {spans[0].tags[names.PIPELINE_RESULT]}
     assert max(spans[0].end_us - span.end_us for span in closed) <= 1  # microseconds, cut off
 
 
