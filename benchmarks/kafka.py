@@ -1,7 +1,7 @@
 """How fast the collector is from Kafka, and how soon an event can be asked for. Run: ``python -m benchmarks.kafka``.
 
 Everything runs on this machine at once: broker, producer, collector. In turns in one process, medians of
-several rounds, against the ceiling of ``benchmarks/collector.py``; the CPU is this process's, without the broker:
+several rounds, against the ceilings of ``benchmarks/collector.py``; the CPU is this process's, without the broker:
 
 * consumed: what kafka-python alone makes of the same topic, each record touched once;
 * read: what our reader makes of it: events, their places, and the topic's id asked after each fetch;
@@ -28,13 +28,13 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from benchmarks.collector import (
     Seconds,
+    ceilings,
     commit_rows,
     compare,
-    insert_plainly,
     parse_through,
     read_through,
     take_in,
-    typed_tables,
+    typed_rows,
 )
 from benchmarks.kafka_latency import measure_latency
 from benchmarks.written_log import write_log
@@ -43,6 +43,7 @@ from build_events.local_log import LocalLog
 from collector.commit import commit
 from collector.kafka.connection import CONSUMER
 from collector.kafka.reader import KafkaReader
+from collector.memory import keep_freed
 from deploy.services import Services
 
 PARTITIONS = 3
@@ -87,17 +88,17 @@ def measure_rates(address: str, folder: Path, *, runs: int, events_per_run: int,
     topic = f"rates-{os.getpid()}"
     make_topic(address, topic)
     copy_log(log, address, topic)
-    tables = typed_tables(log)
+    rows = typed_rows(log)
     reader = KafkaReader({"bootstrap_servers": [address]}, topic)
     ways: dict[str, Callable[[Path], Seconds]] = {
-        "ceiling": lambda path: insert_plainly(tables, path),
+        **ceilings(rows),
         "consumed": lambda _: consume(address, topic),
         "read": lambda _: read_through(reader),
         "parsed": lambda _: parse_through(reader),
         "rows": lambda path: take_in(reader, path, commit_rows),
         "projected": lambda path: take_in(reader, path, commit),
     }
-    compare("from Kafka", ways, folder, events=sum(table.num_rows for table in tables), rounds=rounds)
+    compare("from Kafka", ways, folder, events=rows.num_rows, rounds=rounds)
     reader.close()
 
 
@@ -127,11 +128,12 @@ def main() -> None:
     """Measure rates and latency."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--events", type=int, default=200_000, help="of all runs together")
+    parser.add_argument("--events", type=int, default=500_000, help="of all runs together")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rate", type=int, default=1_000, help="events per second, for latency")
     parser.add_argument("--seconds", type=float, default=20.0, help="how long, for latency")
     given = parser.parse_args()
+    keep_freed()
     with tempfile.TemporaryDirectory() as name, broker(Path(name)) as address:
         shape: dict[str, Any] = {"runs": given.runs, "events_per_run": given.events // given.runs}
         measure_rates(address, Path(name), rounds=given.rounds, **shape)

@@ -1,13 +1,16 @@
-"""The log cut into batches, and batches parsed: everything of a commit that needs no store."""
+"""The log cut into batches, batches parsed and put together: everything of a commit that needs no store."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
+import pyarrow as pa
 from pydantic_core import from_json
 
 from build_events.log import Chunk, Positions, Reject
 from collector.parsing import Parsed, Parser
+from collector.payloads import Payloads
 
 TORN_TAIL = "torn_tail"  # bytes that were never acknowledged: no event is missing by them
 
@@ -32,27 +35,46 @@ class DeadLetter:
 
 @dataclass(slots=True)
 class Batch:
-    """Consecutive chunks of the log, to be committed together."""
+    """Consecutive chunks of the log, to be parsed together."""
 
-    chunks: list[Chunk] = field(default_factory=list)
+    chunks: list[tuple[int, Chunk]] = field(default_factory=list)  # without payloads; where theirs begin
+    payloads: Payloads = field(default_factory=Payloads)
     records: int = 0
-    size_bytes: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """How long the payloads are together."""
+        return self.payloads.size_bytes
 
     def add(self, chunk: Chunk) -> None:
         """Add a chunk."""
-        self.chunks.append(chunk)
+        self.chunks.append((self.payloads.count, replace(chunk, payloads=())))
+        self.payloads.add(chunk.payloads)
         self.records += len(chunk.payloads) + len(chunk.rejects)
-        self.size_bytes += sum(map(len, chunk.payloads))
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedBatch:
-    """A batch as it will be stored."""
+    """A batch as it will be stored, alone or put together with the ones after it."""
 
     parsed: Parsed
     dead_letters: Sequence[DeadLetter]
     positions: Positions  # of each source in it, after it
     records: int
+    size_bytes: int
+
+    def __add__(self, after: "ParsedBatch") -> "ParsedBatch":
+        return ParsedBatch(
+            parsed=Parsed(
+                pa.concat_tables([self.parsed.rows, after.parsed.rows]),
+                [*self.parsed.decoded, *after.parsed.decoded],
+                (),  # dead letters by now
+            ),
+            dead_letters=[*self.dead_letters, *after.dead_letters],
+            positions={**self.positions, **after.positions},
+            records=self.records + after.records,
+            size_bytes=self.size_bytes + after.size_bytes,
+        )
 
 
 def batches(chunks: Iterator[Chunk], *, max_records: int, max_bytes: int) -> Iterator[Batch]:
@@ -69,22 +91,17 @@ def batches(chunks: Iterator[Chunk], *, max_records: int, max_bytes: int) -> Ite
 
 def parse(batch: Batch, parser: Parser) -> ParsedBatch:
     """Return the batch parsed."""
-    payloads = [payload for chunk in batch.chunks for payload in chunk.payloads]
-    parsed = parser.parse(payloads)
-    dead = [_rejected(chunk.source, reject) for chunk in batch.chunks for reject in chunk.rejects]
-    first_indexes = [0]
-    for chunk in batch.chunks:
-        first_indexes.append(first_indexes[-1] + len(chunk.payloads))
+    parsed = parser.parse(batch.payloads)
+    dead = [_rejected(chunk.source, reject) for _, chunk in batch.chunks for reject in chunk.rejects]
     for index, reason in parsed.bad:
-        number = bisect_right(first_indexes, index) - 1
-        chunk = batch.chunks[number]
-        offset = chunk.offsets[index - first_indexes[number]]
-        dead.append(_poisoned(chunk, offset, payloads[index], reason))
+        first, chunk = batch.chunks[bisect_right(batch.chunks, index, key=itemgetter(0)) - 1]
+        dead.append(_poisoned(chunk, chunk.offsets[index - first], batch.payloads[index], reason))
     return ParsedBatch(
         parsed=parsed,
         dead_letters=dead,
-        positions={chunk.source: chunk.next_offset for chunk in batch.chunks},
+        positions={chunk.source: chunk.next_offset for _, chunk in batch.chunks},
         records=batch.records,
+        size_bytes=batch.size_bytes,
     )
 
 

@@ -44,7 +44,16 @@ ROW_SCHEMA = pa.schema(
         ("payload", pa.string()),
     ]
 )
-_HEADER_COLUMNS = ("stream_id", "stream_role", "run_id", "route", "trace_id", "source", "boot_id")
+# Column -> attribute of StreamHeader.
+HEADER_COLUMNS = {
+    "stream_id": "stream_id",
+    "stream_role": "role",
+    "run_id": "run_id",
+    "route": "route",
+    "trace_id": "trace_id",
+    "source": "source",
+    "boot_id": "boot_id",
+}
 _FACT_COLUMNS = tuple("time" if name == "wall_ns" else name for name in PhaseFact._fields)
 
 PHASE_TYPES = frozenset({PhaseStarted.type, PhaseProgressed.type, PhaseFinished.type})
@@ -59,13 +68,8 @@ def to_table(events: Iterable[tuple[Recorded, str | None]]) -> pa.Table:
 
 def headers(rows: pa.Table) -> list[StreamHeader]:
     """Return the stream header of each row."""
-    values = zip(*(rows.column(name).to_pylist() for name in _HEADER_COLUMNS), strict=True)
-    return [
-        StreamHeader(
-            stream_id=stream_id, role=role, run_id=run_id, route=route, trace_id=trace_id, source=source, boot_id=boot
-        )
-        for stream_id, role, run_id, route, trace_id, source, boot in values
-    ]
+    values = zip(*(rows.column(name).to_pylist() for name in HEADER_COLUMNS), strict=True)
+    return [StreamHeader(**dict(zip(HEADER_COLUMNS.values(), row, strict=True))) for row in values]
 
 
 def phase_facts(rows: pa.Table) -> Iterator[tuple[StreamHeader, list[PhaseFact]]]:
@@ -104,8 +108,10 @@ def streams(rows: pa.Table, breaks: Iterable[int] = ()) -> list[tuple[StreamHead
     if rows.num_rows == 0:
         return []
     firsts = {0, *breaks}
-    for name in _HEADER_COLUMNS:
-        encoded = pc.run_end_encode(rows.column(name).combine_chunks())
+    for name in HEADER_COLUMNS:
+        column = rows.column(name).combine_chunks()
+        # The same index is the same value, and pyarrow encodes no dictionaries.
+        encoded = pc.run_end_encode(column.indices if isinstance(column, pa.DictionaryArray) else column)
         firsts.update(encoded.run_ends.to_pylist()[:-1])
     ordered = sorted(firsts)
     return list(zip(headers(rows.take(pa.array(ordered))), ordered, [*ordered[1:], rows.num_rows], strict=True))

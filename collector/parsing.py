@@ -13,16 +13,18 @@ import pyarrow.compute as pc
 from pydantic_core import from_json, to_json
 
 from build_events import codec
-from build_events.envelope import Recorded
+from build_events.envelope import Recorded, StreamHeader
 from build_events.errors import MalformedEventError
 from build_events.events import Event
-from collector.contract_sql import parse_sql
-from collector.event_rows import HOT_TYPES, ROW_SCHEMA
+from collector.contract_sql import SETTINGS, parse_sql
+from collector.event_rows import HEADER_COLUMNS, HOT_TYPES, ROW_SCHEMA
+from collector.payloads import Payloads, Stretch
+from collector.stream_text import NO_STREAM, StreamText
 
 # Below this many payloads, planning the SQL (about 10 ms) costs more than pydantic (about 25 us each).
 _SQL_FROM_PAYLOADS = 400
-# Room for one more on top (an end is declared as a last sequence), and TIMESTAMP_NS keeps its extremes.
-_INT64_LIMIT = 2**63 - 2
+_INT64 = range(-(2**63), 2**63)
+_MOST_STREAMS = 10_000  # whose header is kept
 _PARSE, _PARSE_MALFORMED = parse_sql(malformed=False), parse_sql(malformed=True)
 
 
@@ -38,7 +40,7 @@ class Decoded:
 class Parsed:
     """What a sequence of payloads held. Every payload is in exactly one of the three."""
 
-    rows: pa.Table  # what the check in SQL accepted: ROW_SCHEMA without payload
+    rows: pa.Table  # what the check in SQL accepted: ROW_SCHEMA without payload, the header's columns as dictionaries
     decoded: Sequence[Decoded]  # what only pydantic accepted
     bad: Sequence[tuple[int, str]]  # index of the payload, and why it holds no event
 
@@ -49,6 +51,7 @@ class Parser:
     def __init__(self, *, sql_from_payloads: int = _SQL_FROM_PAYLOADS) -> None:
         self._sql_from_payloads = sql_from_payloads
         self._db: duckdb.DuckDBPyConnection | None = None
+        self._streams: dict[bytes, tuple[StreamHeader, StreamText]] = {}
 
     def close(self) -> None:
         """Give the database's memory back; a later ``parse`` makes a new one."""
@@ -56,17 +59,12 @@ class Parser:
             self._db.close()
             self._db = None
 
-    def parse(self, payloads: Sequence[bytes]) -> Parsed:
+    def parse(self, payloads: Payloads) -> Parsed:
         """Return the rows, the decoded events and the bad records of ``payloads``."""
-        if len(payloads) < self._sql_from_payloads:
-            rows, doubted = _NO_ROWS, range(len(payloads))
+        if payloads.count < self._sql_from_payloads:
+            rows, doubted = _NO_ROWS, [*range(payloads.count)]
         else:
-            checked = self._checked(_texts(payloads))
-            believed = checked.column("believed").combine_chunks()
-            doubted = pc.indices_nonzero(pc.invert(believed)).to_pylist()
-            rows = checked.drop_columns(["believed"])
-            if doubted:
-                rows = rows.filter(believed)
+            rows, doubted = self._checked(payloads)
         decoded: list[Decoded] = []
         bad: list[tuple[int, str]] = []
         for index in doubted:
@@ -76,11 +74,32 @@ class Parser:
                 bad.append((index, str(error)))
         return Parsed(rows, decoded, bad)
 
-    def _checked(self, texts: pa.Array) -> pa.Table:
+    def _checked(self, payloads: Payloads) -> tuple[pa.Table, list[int]]:
+        """Return the rows that the check in SQL believes, and the places of the others."""
+        streams = [self._stream_of(payloads, stretch) for stretch in payloads.stretches]
+        believed = self._run(_asked(payloads, [text for _, text in streams]))
+        rows = _with_headers(believed, [header for header, _ in streams])
+        return rows, _missing(believed.column("place"), payloads.count)
+
+    def _stream_of(self, payloads: Payloads, stretch: Stretch) -> tuple[StreamHeader | None, StreamText]:
+        """Return whose payloads begin like this, as an event says that pydantic accepts; nobody's if it is none."""
+        known = self._streams.get(stretch.begin)
+        if known is None:
+            try:
+                header = codec.decode(payloads[stretch.first]).stream
+            except MalformedEventError:
+                return None, NO_STREAM
+            if len(self._streams) >= _MOST_STREAMS:
+                self._streams.clear()
+            known = self._streams[stretch.begin] = (header, StreamText.of(header))
+        return known
+
+    def _run(self, payloads: pa.Table) -> pa.Table:
         if self._db is None:
             # One thread: the others read the log and write the store meanwhile.
             self._db = duckdb.connect(":memory:", config={"enable_external_access": "false", "threads": "1"})
-        self._db.register("payloads", pa.table({"j": texts}))
+            self._db.execute(SETTINGS)
+        self._db.register("payloads", payloads)
         try:
             return self._db.sql(_PARSE).to_arrow_table()
         except (duckdb.InvalidInputException, UnicodeDecodeError):
@@ -90,15 +109,46 @@ class Parser:
             self._db.unregister("payloads")
 
 
-_NO_ROWS = pa.schema([field for field in ROW_SCHEMA if field.name != "payload"]).empty_table()
+# The header's columns have one value for thousands of rows.
+_CODED = pa.dictionary(pa.int32(), pa.string())
+_FIELDS = [field.with_type(_CODED) if field.name in HEADER_COLUMNS else field for field in ROW_SCHEMA]
+_NO_ROWS = pa.schema([field for field in _FIELDS if field.name != "payload"]).empty_table()
 
 
-def _texts(payloads: Sequence[bytes]) -> pa.Array:
+def _asked(payloads: Payloads, streams: Sequence[StreamText]) -> pa.Table:
+    """Return the table that the check in SQL reads, given the text of the stream of each stretch."""
+    ends = [*(stretch.first for stretch in payloads.stretches[1:]), payloads.count]
+    numbers = pa.arange(0, len(streams)).cast(pa.int32())
+    stream = pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), numbers))
+    columns = {"place": pa.arange(0, payloads.count), "stream": stream, "j": _texts(payloads.column())}
+    for name, pieces in zip(StreamText._fields, zip(*streams, strict=True), strict=True):
+        columns[name] = pa.DictionaryArray.from_arrays(stream, pa.array(pieces, pa.string()))
+    return pa.table(columns)
+
+
+def _with_headers(believed: pa.Table, headers: Sequence[StreamHeader | None]) -> pa.Table:
+    """Return rows of what the check in SQL believes, given the header of each stream."""
+    columns = dict(zip(believed.column_names, believed.columns, strict=True))
+    stream = believed.column("stream").combine_chunks()
+    for name, attribute in HEADER_COLUMNS.items():
+        values = pa.array([getattr(header, attribute, None) for header in headers], pa.string()).dictionary_encode()
+        columns[name] = pa.DictionaryArray.from_arrays(values.indices.take(stream), values.dictionary)
+    return pa.table({name: columns[name] for name in _NO_ROWS.column_names})
+
+
+def _missing(places: pa.ChunkedArray, count: int) -> list[int]:
+    """Return the numbers below ``count`` that do not stand in ``places``, which ascends."""
+    edges = pa.concat_arrays([pa.array([-1]), *places.chunks, pa.array([count])])
+    gaps = pc.indices_nonzero(pc.greater(pc.subtract(edges[1:], edges[:-1]), 1)).to_pylist()
+    return [place for gap in gaps for place in range(edges[gap].as_py() + 1, edges[gap + 1].as_py())]
+
+
+def _texts(payloads: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the payloads as text; empty where one is not UTF-8, which is then left to pydantic."""
     try:
-        return pa.array(payloads, pa.binary()).cast(pa.string())
+        return payloads.cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array([_text(payload) for payload in payloads], pa.string())
+        return pa.chunked_array([[_text(payload) for payload in payloads.to_pylist()]], pa.string())
 
 
 def _text(payload: bytes) -> str:
@@ -115,7 +165,7 @@ def _decode(payload: bytes) -> Decoded:
         MalformedEventError: it breaks the contract, or holds a number that no column can.
     """
     record = codec.decode(payload)
-    if abs(record.wall_ns) > _INT64_LIMIT:
+    if record.wall_ns not in _INT64[2:-1]:  # TIMESTAMP_NS keeps its extremes for itself
         msg = "attribute time: outside the years 1678 to 2261"
         raise MalformedEventError(msg)
     if isinstance(record.event, Event):
@@ -126,7 +176,9 @@ def _decode(payload: bytes) -> Decoded:
 
 
 def _check_numbers(event: Event) -> None:
+    # Those of hot types are stored as they are. Others are counted with: an end is declared as a last sequence.
+    fits = _INT64 if event.type in HOT_TYPES else _INT64[:-1]
     for name, value in event:
-        if isinstance(value, int) and abs(value) > _INT64_LIMIT:
+        if isinstance(value, int) and value not in fits:
             msg = f"attribute data.{name}: does not fit a 64-bit column"
             raise MalformedEventError(msg)

@@ -13,6 +13,7 @@ from build_events.log import EventReader, Positions
 from collector.batches import TORN_TAIL, ParsedBatch
 from collector.commit import commit
 from collector.parsing import Parsed, Parser
+from collector.payloads import Payloads
 from collector.store import Store
 
 _LETTERS = (
@@ -57,7 +58,7 @@ def retry(store: Store, log: EventReader, *, clock: Clock = system_clock) -> Ret
             good = [letter for letter in group if letter.payload not in still_bad]
             if parsed is None or not good:
                 continue
-            batch = ParsedBatch(parsed, (), {}, 0)
+            batch = ParsedBatch(parsed, (), {}, records=0, size_bytes=0)
             events += commit(store, batch, noted_at_ns=clock().wall_ns, first=partial(_forget, letters=good)).events
             healed += len(good)
     finally:
@@ -84,7 +85,7 @@ def _read_again(
     still_bad = {reject.payload for reject in chunk.rejects if reject.offset == offset}
     if not payloads:
         return None, still_bad
-    parsed = parser.parse(payloads)
+    parsed = parser.parse(Payloads(payloads))
     return Parsed(parsed.rows, parsed.decoded, ()), still_bad | {payloads[index] for index, _ in parsed.bad}
 
 

@@ -9,6 +9,7 @@ from build_events.log import EventReader
 from collector.collect import collect_once, replay
 from collector.commit import CollectStats
 from collector.errors import StoreExistsError
+from collector.memory import keep_freed
 from collector.partitions import has_partitions
 from collector.publish import ALL
 from enginetrail.cli import EXIT_FAULT
@@ -70,6 +71,7 @@ def collect(
     if status:
         print_status(home, how)
         return 0
+    keep_freed()
     if group is not None:
         stats, has_gaps = follow_group(home, group, publish)
         _report(stats, home.folder / "partitions")

@@ -10,12 +10,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from build_events.local_log import LocalLog
 from collector.access import STORE_FILE, open_reader
 from collector.collect import Pace, follow
-from collector.ingest import Ingester
+from collector.ingest import Ingester, Sizes
 from collector.lock import StoreLock, read_holder
 from collector.store import Store
 
@@ -85,15 +86,15 @@ def _follow(home: Path, runtime_dir: Path) -> None:
     )
 
 
-def _collect(home: Path, runtime_dir: Path) -> None:
-    """Take in the log in many small commits; say when the first begins."""
+def _collect(home: Path, runtime_dir: Path, *, sizes: Sizes) -> None:
+    """Take in the log; say when that begins."""
     del runtime_dir
     log = log_of(home)
     lock = StoreLock.try_acquire(home)
     assert lock is not None
     with lock, Store.open(home / STORE_FILE, log_identity=log.identity(), views=VIEWS) as store:
         _say("begin")
-        with Ingester(log, store, batch_records=100) as ingester:
+        with Ingester(log, store, sizes=sizes) as ingester:
             ingester.ingest()
 
 
@@ -104,4 +105,10 @@ def _query(home: Path, runtime_dir: Path) -> None:
 
 
 if __name__ == "__main__":
-    {"follow": _follow, "collect": _collect, "query": _query}[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))
+    commands: dict[str, Callable[[Path, Path], None]] = {
+        "follow": _follow,
+        "collect": partial(_collect, sizes=Sizes()),
+        "collect-small": partial(_collect, sizes=Sizes(chunk_bytes=32 << 10, batch_records=30, commit_records=100)),
+        "query": _query,
+    }
+    commands[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))

@@ -13,11 +13,12 @@ from build_events.envelope import Recorded
 from build_events.log import InMemoryEventLog
 from build_events.state import RunState
 from collector.fold_tables import to_table
-from collector.ingest import Ingester
+from collector.ingest import Ingester, Sizes
 from collector.parsing import Parser
 from collector.store import Store
 
 LOG_ID = "memory"
+_SIZES = Sizes()
 # Everything that replay must reproduce. Positions, ingest times and the places of dead letters are apart.
 TABLES = ("events", "runs", "phases", "cancellations", "artifacts", "streams", "anomalies", "dead_letter_counts")
 Rows = Counter[tuple[Any, ...]]
@@ -30,14 +31,14 @@ def payloads(records: Iterable[Recorded]) -> list[bytes]:
 
 @contextmanager
 def store_of(
-    *arrivals: Sequence[bytes], batch_records: int = 50_000, sql_from_payloads: int = 1
+    *arrivals: Sequence[bytes], sizes: Sizes = _SIZES, sql_from_payloads: int = 1
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a connection to a store in memory that took in the log after each of ``arrivals``."""
     stored: list[bytes] = []
     log = InMemoryEventLog(LOG_ID, stored)
     with Store.open(Path(":memory:"), log_identity=LOG_ID, views=[]) as store:
         parser = Parser(sql_from_payloads=sql_from_payloads)
-        with Ingester(log, store, batch_records=batch_records, parser=parser) as ingester:
+        with Ingester(log, store, sizes=sizes, parser=parser) as ingester:
             for arrived in arrivals:
                 stored.extend(arrived)
                 ingester.ingest()

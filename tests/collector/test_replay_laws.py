@@ -8,8 +8,19 @@ from hypothesis import strategies as st
 from build_events.envelope import Recorded, StreamHeader
 from build_events.events import Event, PhaseFinished, PhaseProgressed, PhaseStarted
 from build_events.fold import fold
+from collector.ingest import Sizes
 from tests.build_events.strategies import events, histories, records, several_histories
 from tests.collector.stores import content, folded, payloads, store_of
+
+# One event has about 900 bytes.
+SIZES = st.builds(
+    Sizes,
+    chunk_bytes=st.integers(1, 10_000),
+    batch_records=st.integers(1, 20),
+    commit_records=st.integers(1, 50),
+    commit_bytes=st.sampled_from([5_000, 1 << 20]),
+    commit_s=st.sampled_from([0.0, 60.0]),
+)
 
 
 def cut(draw: st.DataObject, arrived: Sequence[bytes]) -> list[Sequence[bytes]]:
@@ -28,7 +39,7 @@ def test_batches_order_and_redelivery_change_no_table(history: list[Recorded], d
     """Any cut of any permutation with any duplicates gives the tables of one clean pass."""
     redelivered = data.draw(st.lists(st.sampled_from(history), max_size=20))
     arrived = payloads(data.draw(st.permutations(history + redelivered)))
-    with store_of(*cut(data, arrived), batch_records=data.draw(st.integers(1, 50))) as db:
+    with store_of(*cut(data, arrived), sizes=data.draw(SIZES)) as db:
         incremental = content(db)
     with store_of(payloads(history)) as db:
         assert content(db) == incremental
