@@ -1,7 +1,8 @@
 """The log cut into batches, batches parsed and put together: everything of a commit that needs no store."""
 
+import time
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
@@ -40,17 +41,13 @@ class Batch:
     chunks: list[tuple[int, Chunk]] = field(default_factory=list)  # without payloads; where theirs begin
     payloads: Payloads = field(default_factory=Payloads)
     records: int = 0
-
-    @property
-    def size_bytes(self) -> int:
-        """How long the payloads are together."""
-        return self.payloads.size_bytes
+    size_bytes: int = 0  # of payloads and rejects
 
     def add(self, chunk: Chunk) -> None:
         """Add a chunk."""
         self.chunks.append((self.payloads.count, replace(chunk, payloads=())))
-        self.payloads.add(chunk.payloads)
         self.records += len(chunk.payloads) + len(chunk.rejects)
+        self.size_bytes += self.payloads.add(chunk.payloads) + sum(len(reject.payload) for reject in chunk.rejects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +74,22 @@ class ParsedBatch:
         )
 
 
-def batches(chunks: Iterator[Chunk], *, max_records: int, max_bytes: int) -> Iterator[Batch]:
-    """Yield batches that reach one of the limits, and what is left at the end."""
-    batch = Batch()
-    for chunk in chunks:
-        batch.add(chunk)
-        if batch.records >= max_records or batch.size_bytes >= max_bytes:
+def batches(chunks: Iterable[Chunk], *, max_records: int, max_bytes: int, max_s: float) -> Iterator[Batch]:
+    """Yield batches that reach one of the limits, and what is left at the end, or before an error.
+
+    ``max_s`` counts from when a batch was asked for, and is looked at as often as a chunk comes.
+    """
+    batch, began = Batch(), time.monotonic()
+    try:
+        for chunk in chunks:
+            batch.add(chunk)
+            if batch.records >= max_records or batch.size_bytes >= max_bytes or time.monotonic() - began >= max_s:
+                yield batch
+                batch, began = Batch(), time.monotonic()
+    except Exception:
+        if batch.chunks:
             yield batch
-            batch = Batch()
+        raise
     if batch.chunks:
         yield batch
 

@@ -1,4 +1,4 @@
-"""The log into the store: one batch is committed while the next is parsed and the one after is read."""
+"""The log into the store: batches are committed together while the next ones are parsed and the one after is read."""
 
 import gc
 import sys
@@ -29,10 +29,11 @@ class Sizes:
     chunk_bytes: int = 1 << 20  # read at once: what is made of it stays in the caches of a core
     batch_records: int = 40_960  # parsed at once: planning the SQL takes 10 ms
     batch_bytes: int = 40 << 20
+    batch_s: float = 0.5
     # A row group of DuckDB's goes straight into its file, for half the CPU of fewer rows, which go to the WAL first.
     commit_records: int = 122_880
     commit_bytes: int = 128 << 20
-    commit_s: float = 1.0  # a slow log is no reason to show nothing meanwhile
+    commit_s: float = 2.0  # of a log that has something all the time: what comes slowly is shown, too
 
     def batches_ahead(self) -> int:
         """Return how many batches are parsed while the last commit is written."""
@@ -95,22 +96,31 @@ class Ingester:
 
 def parsed_ahead(chunks: Iterator[Chunk], parser: Parser, sizes: Sizes) -> Generator[ParsedBatch, None, None]:
     """Yield the log's batches parsed: one thread reads, one parses, and the caller's has what they made before."""
-    cut = ahead(batches(chunks, max_records=sizes.batch_records, max_bytes=sizes.batch_bytes))
-    return ahead((parse(batch, parser) for batch in cut), at_most=sizes.batches_ahead())
+    cut = batches(chunks, max_records=sizes.batch_records, max_bytes=sizes.batch_bytes, max_s=sizes.batch_s)
+    with (
+        closing(ahead(cut)) as read,
+        closing(ahead((parse(batch, parser) for batch in read), at_most=sizes.batches_ahead())) as parsed,
+    ):
+        yield from parsed
 
 
 def together(parsed: Iterable[ParsedBatch], sizes: Sizes) -> Iterator[ParsedBatch]:
-    """Yield consecutive batches as one, cut at the size of a commit."""
+    """Yield consecutive batches as one, cut at the size of a commit; all that came before an error, then the error."""
     waiting, began = None, time.monotonic()
-    for batch in parsed:
-        waiting = waiting + batch if waiting else batch
-        if (
-            waiting.records >= sizes.commit_records
-            or waiting.size_bytes >= sizes.commit_bytes
-            or time.monotonic() - began >= sizes.commit_s
-        ):
+    try:
+        for batch in parsed:
+            waiting = waiting + batch if waiting else batch
+            if (
+                waiting.records >= sizes.commit_records
+                or waiting.size_bytes >= sizes.commit_bytes
+                or time.monotonic() - began >= sizes.commit_s
+            ):
+                yield waiting
+                waiting, began = None, time.monotonic()
+    except Exception:
+        if waiting:
             yield waiting
-            waiting, began = None, time.monotonic()
+        raise
     if waiting:
         yield waiting
 

@@ -6,7 +6,9 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
 def keep_freed() -> None:
-    """Let this process keep up to 1 GiB of freed memory, for the rest of its life; nothing where there is no glibc.
+    """Let this process keep freed memory, for the rest of its life; nothing where there is no glibc.
+
+    It keeps what is free at the end of a heap up to 1 GiB, and what is free in between anyway.
 
     By default glibc gives megabytes back to the kernel at each free and gets them, cleared page by page, at the
     next malloc: a third of the time that reading a topic takes (``python -m benchmarks.kafka``).

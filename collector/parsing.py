@@ -18,13 +18,14 @@ from build_events.errors import MalformedEventError
 from build_events.events import Event
 from collector.contract_sql import SETTINGS, parse_sql
 from collector.event_rows import HEADER_COLUMNS, HOT_TYPES, ROW_SCHEMA
-from collector.payloads import Payloads, Stretch
+from collector.payloads import NO_BEGIN, Payloads, Stretch
 from collector.stream_text import NO_STREAM, StreamText
 
 # Below this many payloads, planning the SQL (about 10 ms) costs more than pydantic (about 25 us each).
 _SQL_FROM_PAYLOADS = 400
 _INT64 = range(-(2**63), 2**63)
 _MOST_STREAMS = 10_000  # whose header is kept
+_NOBODYS = (None, NO_STREAM)
 _PARSE, _PARSE_MALFORMED = parse_sql(malformed=False), parse_sql(malformed=True)
 
 
@@ -82,17 +83,23 @@ class Parser:
         return rows, _missing(believed.column("place"), payloads.count)
 
     def _stream_of(self, payloads: Payloads, stretch: Stretch) -> tuple[StreamHeader | None, StreamText]:
-        """Return whose payloads begin like this, as an event says that pydantic accepts; nobody's if it is none."""
+        """Return whose payloads begin like this, as the first of them says if pydantic accepts it, else nobody's."""
         known = self._streams.get(stretch.begin)
-        if known is None:
-            try:
-                header = codec.decode(payloads[stretch.first]).stream
-            except MalformedEventError:
-                return None, NO_STREAM
-            if len(self._streams) >= _MOST_STREAMS:
-                self._streams.clear()
-            known = self._streams[stretch.begin] = (header, StreamText.of(header))
-        return known
+        if known is not None:
+            return known
+        if stretch.begin == NO_BEGIN:
+            return _NOBODYS
+        try:
+            header = codec.decode(payloads[stretch.first]).stream
+        except MalformedEventError:
+            return _NOBODYS
+        text = StreamText.of(header)
+        if text.before_id_sequence.encode() != stretch.begin:
+            return _NOBODYS  # an event that says two things, or is spelt otherwise: it speaks for no other one
+        if len(self._streams) >= _MOST_STREAMS:
+            self._streams.clear()
+        self._streams[stretch.begin] = (header, text)
+        return header, text
 
     def _run(self, payloads: pa.Table) -> pa.Table:
         if self._db is None:

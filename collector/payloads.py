@@ -1,4 +1,4 @@
-"""Payloads of the log on their way to the parser: in Arrow's memory, and cut where another stream begins."""
+"""Payloads of the log on their way to the parser: a block for each chunk, and marks where another stream begins."""
 
 import itertools
 from array import array
@@ -9,7 +9,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 _BEGIN = b'{"specversion":"1.0","id":"'  # what follows is the stream's id, a slash and the sequence
-_NO_STREAM = b"\0"  # begins no JSON
+_LONGEST_BEGIN = 1_000  # what is kept of each stream is bounded
+NO_BEGIN = b"\0"  # begins no payload
 
 
 class Stretch(NamedTuple):
@@ -31,7 +32,6 @@ class Payloads:
         self._firsts: list[int] = []  # where each array begins
         self.stretches: list[Stretch] = []
         self.count = 0
-        self.size_bytes = 0
         if payloads:
             self.add(payloads)
 
@@ -40,11 +40,11 @@ class Payloads:
         payload: bytes = self._arrays[number][index - self._firsts[number]].as_py()
         return payload
 
-    def add(self, payloads: Sequence[bytes]) -> None:
-        """Add payloads."""
-        begin = self.stretches[-1].begin if self.stretches else _NO_STREAM
+    def add(self, payloads: Sequence[bytes]) -> int:
+        """Add payloads, and return how long they are together."""
+        begin = self.stretches[-1].begin if self.stretches else None
         for index, payload in enumerate(payloads, self.count):
-            if not payload.startswith(begin):
+            if begin is None or not payload.startswith(begin):
                 begin = _begin_of(payload)
                 self.stretches.append(Stretch(index, begin))
         ends = array("i", itertools.accumulate(map(len, payloads), initial=0))
@@ -52,7 +52,7 @@ class Payloads:
         self._arrays.append(pa.Array.from_buffers(pa.binary(), len(payloads), buffers))
         self._firsts.append(self.count)
         self.count += len(payloads)
-        self.size_bytes += ends[-1]
+        return ends[-1]
 
     def column(self) -> pa.ChunkedArray:
         """Return them all, as binary."""
@@ -61,5 +61,7 @@ class Payloads:
 
 def _begin_of(payload: bytes) -> bytes:
     """Return the text up to the sequence in the id, or what no payload begins with."""
-    end = payload.rfind(b"/", 0, payload.find(b'","source":')) + 1
-    return payload[:end] if end and payload.startswith(_BEGIN) else _NO_STREAM
+    id_end = payload.find(b'","source":', 0, _LONGEST_BEGIN)
+    if id_end < 0 or not payload.startswith(_BEGIN):
+        return NO_BEGIN
+    return payload[: payload.rfind(b"/", 0, id_end) + 1] or NO_BEGIN

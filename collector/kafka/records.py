@@ -8,7 +8,7 @@ from build_events.log import Chunk, Reject
 
 
 def chunks(source: str, records: Sequence[Any], next_offset: int, *, max_bytes: int) -> Iterator[Chunk]:
-    """Yield what consecutive records of a partition hold, about ``max_bytes`` of payloads a chunk at most.
+    """Yield what consecutive records of a partition hold, about ``max_bytes`` a chunk at most.
 
     ``records`` are kafka-python's; ``next_offset`` is the consumer's position after all of them, which may be
     further than the last one: markers of transactions have offsets, too.
@@ -19,7 +19,7 @@ def chunks(source: str, records: Sequence[Any], next_offset: int, *, max_bytes: 
     size = 0
     for record in records:
         found = kafka_record.decode(record.headers or (), record.value)
-        added = sum(map(len, found.payloads))
+        added = sum(map(len, found.payloads)) + sum(len(bad.payload) for bad in found.bad)
         if size and size + added > max_bytes:
             yield Chunk(source, payloads, offsets, record.offset, rejects)
             payloads, offsets, rejects, size = [], [], [], 0

@@ -3,17 +3,23 @@
 import itertools
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
+from build_events.errors import LogUnavailableError
+from build_events.log import Chunk, InMemoryEventLog, Positions, Reject
 from collector.ahead import ahead
-from collector.batches import ParsedBatch
+from collector.batches import ParsedBatch, batches
 from collector.event_rows import ROW_SCHEMA
-from collector.ingest import Sizes, together
+from collector.ingest import Ingester, Sizes, together
 from collector.parsing import Parsed
+from collector.store import Store
+from tests.collector.scenes import beat
 from tests.waiting import until
 
 WAIT_S = 10.0
@@ -82,6 +88,38 @@ def test_batches_are_put_together_up_to_the_size_of_a_commit(records: list[int],
     for batch in found:
         positions |= batch.positions
     assert positions == {source: offset for part in parts for source, offset in part.positions.items()}
+
+
+class _BreakingLog(InMemoryEventLog):
+    """A log that is away once it was read to its end."""
+
+    @override
+    def read(self, after: Positions, *, max_bytes: int) -> Iterator[Chunk]:
+        yield from super().read(after, max_bytes=max_bytes)
+        msg = "away"
+        raise LogUnavailableError(msg)
+
+
+def test_what_was_read_before_an_error_is_committed_before_it_is_raised() -> None:
+    """A log that breaks off again and again is taken in nevertheless."""
+    log = _BreakingLog()
+    log.append([beat(number) for number in range(95)])
+    sizes = Sizes(chunk_bytes=2_000, batch_records=10, commit_records=1_000)
+    with Store.open(Path(":memory:"), log_identity=log.identity(), views=[]) as store:
+        with Ingester(log, store, sizes=sizes) as ingester, pytest.raises(LogUnavailableError):
+            ingester.ingest()
+        assert store.cursor().sql("SELECT count(*) FROM base.events").fetchall() == [(95,)]
+        assert store.positions() == log.ends()
+
+
+def test_a_batch_is_cut_by_number_size_and_time() -> None:
+    """Each limit alone ends a batch; payloads and rejects count for its size."""
+    chunks = [Chunk("source", [b"{}"] * 5, range(5), 5, [Reject(4, b"x" * 90, "not_json")]) for _ in range(4)]
+    wide = {"max_records": 1_000, "max_bytes": 1 << 20, "max_s": 3600.0}
+    assert [batch.records for batch in batches(chunks, **wide)] == [24]  # type: ignore[arg-type]
+    for limit in ({"max_records": 12}, {"max_bytes": 200}):
+        assert [batch.records for batch in batches(chunks, **(wide | limit))] == [12, 12]  # type: ignore[arg-type]
+    assert [batch.records for batch in batches(chunks, **(wide | {"max_s": 0.0}))] == [6, 6, 6, 6]  # type: ignore[arg-type]
 
 
 def test_a_slow_log_is_committed_as_it_comes() -> None:

@@ -195,3 +195,25 @@ def test_a_broken_text_of_any_script_takes_no_other_event_with_it(shift: int) ->
     parsed = parse([broken, codec.encode(beat(0))], sql=True)
     assert [index for index, _reason in parsed.bad] == [0]
     assert len(accepted(parsed)) == 1
+
+
+def test_an_odd_event_slows_no_later_one_of_its_stream() -> None:
+    """An event that pydantic accepts, but whose id names another stream than it says, speaks for no stream."""
+    sound = [codec.encode(beat(number)) for number in range(5)]
+    odd = {**json.loads(sound[0]), "streamid": "another"}
+    parser = Parser(sql_from_payloads=1)
+    first = parser.parse(Payloads([json.dumps(odd, separators=(",", ":")).encode(), *sound]))
+    assert (first.rows.num_rows + len(first.decoded), first.bad) == (6, [])
+    assert parser.parse(Payloads(sound)).rows.num_rows == 5
+    parser.close()
+
+
+def test_what_is_kept_of_streams_is_bounded() -> None:
+    """Other spellings of an event, and whatever else, begin no stream."""
+    event = json.loads(codec.encode(beat()))
+    spaced = json.dumps({**event, "note": "x/" * 50_000}).encode()
+    long_id = json.dumps({**event, "id": "x" * 100_000 + "/0"}, separators=(",", ":")).encode()
+    nothing = b"\0" * 10
+    payloads = Payloads([spaced, long_id, nothing, nothing])
+    assert max(len(stretch.begin) for stretch in payloads.stretches) < 1_000
+    assert [index for index, _ in parse([spaced, long_id, nothing, nothing], sql=True).bad] == [2, 3]
