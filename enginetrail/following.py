@@ -13,7 +13,7 @@ from analytics.views import view_sql
 from build_events.log import EventReader, Positions
 from collector.collect import OnSnapshot, follow
 from collector.commit import CollectStats
-from collector.errors import SnapshotError, StoreWriteError
+from collector.errors import StoreWriteError
 from collector.publish import ALL, publish_parquet
 from collector.status import StatusWriter
 from collector.steady import SteadyReader
@@ -158,13 +158,13 @@ def follow_group(home: Home, group: str, publish: Path | None) -> tuple[CollectS
 
 
 def publisher(identity: str, folder: Path, partition: str) -> OnSnapshot:
-    """Return what publishes each snapshot as Parquet, and says so where it cannot."""
+    """Return what publishes each snapshot as Parquet.
+
+    It raises SnapshotError where it cannot; whoever follows says so and tries again.
+    """
 
     def publish(snapshot: Path, positions: Positions) -> None:
-        try:
-            publish_parquet(snapshot, folder, log_identity=identity, partition=partition, positions=positions)
-        except SnapshotError as error:
-            warn(str(error))
+        publish_parquet(snapshot, folder, log_identity=identity, partition=partition, positions=positions)
 
     return publish
 

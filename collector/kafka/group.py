@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from build_events.errors import LogUnavailableError
@@ -38,31 +39,30 @@ class PartitionStore:
     ingester: Ingester
     _published: object = None
     _published_at: float = 0.0
-    _publishing_s: float = 0.0
+    _publishing_s: tuple[float, float] = (0.0, 0.0)  # how long the last one took, and the one before it
 
     @property
     def next_offset(self) -> int:
         """Where the partition is to be read on."""
         return max(self.ingester.positions.values(), default=0)
 
-    def publish(self, warn: Callable[[str], None], *, now: bool = False) -> bool:
-        """Publish a snapshot if something changed and it is time (or ``now``); say whether one was."""
+    def publish(self, on_snapshot: Callable[[Path], None], warn: Callable[[str], None], *, now: bool = False) -> None:
+        """Publish a snapshot if something changed and it is time (or ``now``); one that failed is due again."""
         if self._published is self.ingester.positions:
-            return False
-        due_s = max(_SNAPSHOT_S, self._publishing_s / _SNAPSHOT_SHARE)
+            return
+        # The quicker of the last two: a stalled disk says nothing about what the next one costs.
+        due_s = max(_SNAPSHOT_S, min(self._publishing_s) / _SNAPSHOT_SHARE)
         began = time.monotonic()
         if not now and began - self._published_at < due_s:
-            return False
+            return
         try:
-            snapshots.publish(self.store, self.folder)
+            on_snapshot(snapshots.publish(self.store, self.folder))
+            self._published = self.ingester.positions
         except SnapshotError as error:
             warn(str(error))
-            return False
         finally:
             self._published_at = time.monotonic()
-            self._publishing_s = self._published_at - began
-        self._published = self.ingester.positions
-        return True
+            self._publishing_s = (self._published_at - began, self._publishing_s[0])
 
     def close(self) -> None:
         """Close the store, then let others have it."""
@@ -75,7 +75,10 @@ class PartitionStore:
 
 @dataclass(slots=True)
 class GroupCollector:
-    """One member of a group of collectors. ``published`` is given each new snapshot."""
+    """One member of a group of collectors. ``published`` is given each new snapshot.
+
+    Where it raises SnapshotError, it is told, and given one again.
+    """
 
     home: Path
     reader: KafkaReader
@@ -134,8 +137,7 @@ class GroupCollector:
         return news
 
     def _publish(self, store: PartitionStore, *, now: bool = False) -> None:
-        if store.publish(self.warn, now=now):
-            self.published(store, store.folder / snapshots.SNAPSHOT_FILE)
+        store.publish(partial(self.published, store), self.warn, now=now)
 
     def _mine(self, *, wait_ms: int = 0) -> frozenset[int]:
         try:

@@ -13,7 +13,10 @@ from collector import snapshots
 from collector.access import STORE_FILE, open_reader
 from collector.collect import Pace, collect_once, follow
 from collector.errors import SnapshotError, StoreWriteError
+from collector.ingest import Ingester
+from collector.kafka.group import PartitionStore
 from collector.lock import StoreLock
+from collector.steady import SteadyReader
 from collector.store import Store
 from tests.collector.scenes import whole_run
 from tests.collector.stores import content, payloads
@@ -113,6 +116,50 @@ def test_a_follower_warns_of_a_snapshot_that_it_cannot_publish(home: Path, runti
     block_snapshots(home)
     with pytest.raises(SnapshotError):
         follow(home, LOG, [], runtime_dir=runtime_dir, stop=lambda: True, housekeeping=lambda: None)
+
+
+class _FailsOnce:
+    """A place to publish to that has no room the first time."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, *_snapshot: object) -> None:
+        self.asked += 1
+        if self.asked == 1:
+            msg = "no room"
+            raise SnapshotError(msg)
+
+
+def test_a_follower_publishes_again_what_it_could_not(home: Path, runtime_dir: Path) -> None:
+    """Nothing new need come for it, and what was published is not published once more."""
+    place, warnings, rounds = _FailsOnce(), list[str](), list[int]()
+    follow(
+        home,
+        LOG,
+        [],
+        runtime_dir=runtime_dir,
+        stop=lambda: len(rounds) > 4,
+        housekeeping=lambda: rounds.append(1),
+        warn=warnings.append,
+        pace=Pace(housekeeping_s=0.0, snapshot_s=0.0),
+        on_snapshot=place,
+    )
+    assert (place.asked, warnings) == (2, ["no room"])
+
+
+def test_a_member_of_a_group_publishes_again_what_it_could_not(home: Path) -> None:
+    """As a collector of the whole log does."""
+    place, warnings = _FailsOnce(), list[str]()
+    lock = StoreLock.try_acquire(home)
+    assert lock is not None
+    store = Store.open(home / STORE_FILE, log_identity=LOG.identity(), views=[])
+    part = PartitionStore(0, home, lock, store, SteadyReader(LOG, warnings.append), Ingester(LOG, store))
+    part.ingester.ingest()
+    for _ in range(3):
+        part.publish(place, warnings.append, now=True)
+    part.close()
+    assert (place.asked, warnings) == (2, ["no room"])
 
 
 def test_a_reader_on_a_full_disk_still_reads(home: Path, runtime_dir: Path) -> None:
