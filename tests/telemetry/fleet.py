@@ -18,9 +18,11 @@ from tests.builder_agent.builds import of_type, records_at
 from tests.enginetrail.conftest import Cli
 from tests.models import chain_model, small_model, unsupported_model
 from tests.services.answers import eventually
+from tests.telemetry.backends import series
 from tests.telemetry.conftest import TelemetryServices
 
 ROUTE = "fleet/fp32/sm89"
+CANCELLATIONS = 'traces_span_metrics_duration_seconds_count{span_name="run.cancelled"}'
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,10 @@ def working_fleet(line: TelemetryServices, folder: Path, nowhere: str) -> Iterat
     with local.following(), shared.following():
         shared.build("small")
         local.build("bad", code=1)
-        cancelled = [local.cancelled("large"), local.cancelled("large")]
-        local("accept", "stuck-build", *cancelled, code=4)
+        first = local.cancelled("large")
+        # An increase needs two samples: seen for the first time with both cancellations in it, a counter has none.
+        eventually(lambda: series(line.prometheus, CANCELLATIONS), bool)
+        local("accept", "stuck-build", first, local.cancelled("large"), code=4)
         local.having(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=nowhere).build("small")
         records = records_at(local.home, local.build("small")["run_id"])
         completed = next(record.stream for record in records if record.stream.role == "main")
