@@ -11,7 +11,7 @@ import pytest
 from build_events.log import InMemoryEventLog
 from collector import snapshots
 from collector.access import STORE_FILE, open_reader
-from collector.collect import Pace, collect_once, follow
+from collector.collect import CollectStats, OnSnapshot, Pace, collect_once, follow
 from collector.errors import SnapshotError, StoreWriteError
 from collector.ingest import Ingester
 from collector.kafka.group import PartitionStore
@@ -96,21 +96,30 @@ def test_a_snapshot_that_cannot_be_published_leaves_the_older_one(home: Path, ru
         assert snapshots.publish(store, home).stat().st_ino != older
 
 
-def test_a_follower_warns_of_a_snapshot_that_it_cannot_publish(home: Path, runtime_dir: Path) -> None:
-    """Taking in the log matters more than a copy; without anybody to warn the collector ends."""
-    block_snapshots(home)
-    rounds: list[int] = []
+def followed(
+    home: Path, runtime_dir: Path, pace: Pace, *, rounds: int, on_snapshot: OnSnapshot | None = None
+) -> tuple[CollectStats, list[str]]:
+    """Follow the log for so many rounds; return what was done, and the warnings."""
+    gone: list[int] = []
     warnings: list[str] = []
     done = follow(
         home,
         LOG,
         [],
         runtime_dir=runtime_dir,
-        stop=lambda: len(rounds) > 1,
-        housekeeping=lambda: rounds.append(1),
+        stop=lambda: len(gone) >= rounds,
+        housekeeping=lambda: gone.append(1),
         warn=warnings.append,
-        pace=Pace(housekeeping_s=0.0),
+        pace=pace,
+        on_snapshot=on_snapshot,
     )
+    return done, warnings
+
+
+def test_a_follower_warns_of_a_snapshot_that_it_cannot_publish(home: Path, runtime_dir: Path) -> None:
+    """Taking in the log matters more than a copy; without anybody to warn the collector ends."""
+    block_snapshots(home)
+    done, warnings = followed(home, runtime_dir, Pace(housekeeping_s=0.0), rounds=2)
     assert done.events == LOG.ends()[LOG.SOURCE]
     assert len(warnings) == 1
     block_snapshots(home)
@@ -133,18 +142,8 @@ class _FailsOnce:
 
 def test_a_follower_publishes_again_what_it_could_not(home: Path, runtime_dir: Path) -> None:
     """Nothing new need come for it, and what was published is not published once more."""
-    place, warnings, rounds = _FailsOnce(), list[str](), list[int]()
-    follow(
-        home,
-        LOG,
-        [],
-        runtime_dir=runtime_dir,
-        stop=lambda: len(rounds) > 4,
-        housekeeping=lambda: rounds.append(1),
-        warn=warnings.append,
-        pace=Pace(housekeeping_s=0.0, snapshot_s=0.0),
-        on_snapshot=place,
-    )
+    place = _FailsOnce()
+    _, warnings = followed(home, runtime_dir, Pace(housekeeping_s=0.0, snapshot_s=0.0), rounds=5, on_snapshot=place)
     assert (place.asked, warnings) == (2, ["no room"])
 
 
