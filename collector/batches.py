@@ -1,6 +1,5 @@
 """The log cut into batches, batches parsed and put together: everything of a commit that needs no store."""
 
-import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,6 +9,7 @@ import pyarrow as pa
 from pydantic_core import from_json
 
 from build_events.log import Chunk, Positions, Reject
+from collector.gathering import gathered
 from collector.parsing import Parsed, Parser
 from collector.payloads import Payloads
 
@@ -75,23 +75,17 @@ class ParsedBatch:
 
 
 def batches(chunks: Iterable[Chunk], *, max_records: int, max_bytes: int, max_s: float) -> Iterator[Batch]:
-    """Yield batches that reach one of the limits, and what is left at the end, or before an error.
+    """Yield batches that reach one of the limits, and what is left at the end, or before an error."""
 
-    ``max_s`` counts from when a batch was asked for, and is looked at as often as a chunk comes.
-    """
-    batch, began = Batch(), time.monotonic()
-    try:
-        for chunk in chunks:
-            batch.add(chunk)
-            if batch.records >= max_records or batch.size_bytes >= max_bytes or time.monotonic() - began >= max_s:
-                yield batch
-                batch, began = Batch(), time.monotonic()
-    except Exception:
-        if batch.chunks:
-            yield batch
-        raise
-    if batch.chunks:
-        yield batch
+    def put(batch: Batch | None, chunk: Chunk) -> Batch:
+        batch = batch or Batch()
+        batch.add(chunk)
+        return batch
+
+    def enough(batch: Batch) -> bool:
+        return batch.records >= max_records or batch.size_bytes >= max_bytes
+
+    return gathered(chunks, put, enough=enough, max_s=max_s)
 
 
 def parse(batch: Batch, parser: Parser) -> ParsedBatch:

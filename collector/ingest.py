@@ -2,7 +2,6 @@
 
 import gc
 import sys
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from build_events.log import Chunk, EventReader, Positions
 from collector.ahead import ahead
 from collector.batches import ParsedBatch, batches, parse
 from collector.commit import CollectStats, commit
+from collector.gathering import gathered
 from collector.parsing import Parser
 from collector.store import Store
 
@@ -106,23 +106,14 @@ def parsed_ahead(chunks: Iterator[Chunk], parser: Parser, sizes: Sizes) -> Gener
 
 def together(parsed: Iterable[ParsedBatch], sizes: Sizes) -> Iterator[ParsedBatch]:
     """Yield consecutive batches as one, cut at the size of a commit; all that came before an error, then the error."""
-    waiting, began = None, time.monotonic()
-    try:
-        for batch in parsed:
-            waiting = waiting + batch if waiting else batch
-            if (
-                waiting.records >= sizes.commit_records
-                or waiting.size_bytes >= sizes.commit_bytes
-                or time.monotonic() - began >= sizes.commit_s
-            ):
-                yield waiting
-                waiting, began = None, time.monotonic()
-    except Exception:
-        if waiting:
-            yield waiting
-        raise
-    if waiting:
-        yield waiting
+
+    def put(waiting: ParsedBatch | None, batch: ParsedBatch) -> ParsedBatch:
+        return waiting + batch if waiting else batch
+
+    def enough(waiting: ParsedBatch) -> bool:
+        return waiting.records >= sizes.commit_records or waiting.size_bytes >= sizes.commit_bytes
+
+    return gathered(parsed, put, enough=enough, max_s=sizes.commit_s)
 
 
 @contextmanager
